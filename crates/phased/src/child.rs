@@ -1,0 +1,131 @@
+//! Children: what is wanted, how it compares with what is there, and the one write that mends it.
+//!
+//! The rules are design.md section 2, "Children" and "Nothing is sent if nothing would change".
+//! Must not know any kind's meaning.
+
+use serde_json::{Value, json};
+
+use crate::object::{Live, ObjectId};
+use crate::step::{Apply, Expect, Step};
+use crate::{compare, digest, ownership};
+
+/// Annotation with the digest of the last applied intent: tells that we stopped declaring a field.
+pub const INTENT_ANNOTATION: &str = "steadfast.dev/intent";
+/// Label of everything that this operator makes.
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+/// Its value.
+pub const MANAGED_BY: &str = "steadfast";
+/// Label with the resource's name.
+pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
+
+/// The resource that children belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Name of the resource.
+    pub name: String,
+    /// uid of the resource.
+    pub uid: String,
+    /// Field manager of its controller.
+    pub manager: String,
+}
+
+/// A child as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// What it is called.
+    pub id: ObjectId,
+    /// The fields we declare, with `apiVersion`, `kind` and `metadata` (name, namespace, labels,
+    /// owner references), without the intent annotation.
+    pub intent: Value,
+}
+
+/// How a child stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// It does not exist; the step creates it.
+    Missing(Step),
+    /// It is as declared.
+    Current,
+    /// It differs; the step mends it.
+    Outdated {
+        /// The write.
+        step: Step,
+        /// Who changed a declared field, if it was not us who changed our mind.
+        drift: Option<Drift>,
+    },
+    /// The name belongs to somebody else; never touched.
+    Foreign {
+        /// The owner, in words.
+        owner: String,
+    },
+    /// It is being deleted; wait until it is gone.
+    Terminating,
+}
+
+/// A declared field that another manager changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// The field's path, `.spec.ports[port=5432].targetPort`.
+    pub field: String,
+    /// The manager that holds it, or `unknown`.
+    pub manager: String,
+}
+
+impl Desired {
+    /// The intent with its own digest in the annotation.
+    pub fn sealed(&self) -> Value {
+        let mut intent = self.intent.clone();
+        intent["metadata"]["annotations"][INTENT_ANNOTATION] = json!(digest::of(&self.intent));
+        intent
+    }
+
+    /// Compares with what is there.
+    pub fn stand(&self, live: Option<&Live>, owner: &Owner) -> Standing {
+        let Some(live) = live else {
+            return Standing::Missing(self.apply(Expect::Absent, "missing".to_owned()));
+        };
+        if let Some(stranger) = foreign(live, owner) {
+            return Standing::Foreign { owner: stranger };
+        }
+        if live.deletion_time().is_some() {
+            return Standing::Terminating;
+        }
+        let expect = Expect::Uid(live.uid().to_owned());
+        let wanted = self.sealed();
+        let same_intent = live.annotation(INTENT_ANNOTATION)
+            == wanted["metadata"]["annotations"][INTENT_ANNOTATION].as_str();
+        match (compare::difference(&wanted, &live.value), same_intent) {
+            (None, _) => Standing::Current,
+            (Some(field), true) => {
+                let manager = ownership::holder(live, &field, &owner.manager)
+                    .unwrap_or_else(|| "unknown".to_owned());
+                let why = format!("{field} differs, set by {manager}");
+                let drift = Some(Drift { field: field.to_string(), manager });
+                Standing::Outdated { step: self.apply(expect, why), drift }
+            }
+            (Some(field), false) => {
+                let why = format!("{field} is to change");
+                Standing::Outdated { step: self.apply(expect, why), drift: None }
+            }
+        }
+    }
+
+    fn apply(&self, expect: Expect, why: String) -> Step {
+        Step::Apply(Apply { id: self.id.clone(), intent: self.sealed(), expect, why })
+    }
+}
+
+/// Says whose the object is, when it is not ours. Ours: it carries our owner reference, or it has
+/// no controller and carries our labels with the resource's name (left by an orphaning delete, or
+/// handed over by a person with these labels on purpose).
+pub fn foreign(live: &Live, owner: &Owner) -> Option<String> {
+    if live.is_owned_by(&owner.uid) {
+        return None;
+    }
+    if let Some(other) = live.controller_owner() {
+        return Some(format!("{} {} (uid {})", other.kind, other.name, other.uid));
+    }
+    let ours = live.label(MANAGED_BY_LABEL) == Some(MANAGED_BY)
+        && live.label(INSTANCE_LABEL) == Some(owner.name.as_str());
+    if ours { None } else { Some("no owner: it was made by somebody else".to_owned()) }
+}

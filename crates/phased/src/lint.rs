@@ -1,0 +1,1 @@
+//! What every plan must satisfy (design.md section 2, "Plan lint").

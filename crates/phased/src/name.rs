@@ -1,0 +1,1 @@
+//! Names and labels, checked against the limits of the API.

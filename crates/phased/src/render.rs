@@ -1,0 +1,1 @@
+//! A plan as stable text, without secrets.
