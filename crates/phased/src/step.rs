@@ -15,6 +15,8 @@ pub enum Step {
     Apply(Apply),
     /// Plain create of an object that must never be overwritten. A conflict means "look again".
     CreateOnce(CreateOnce),
+    /// Keys of an existing Secret that follow from another key of it.
+    Derive(Derive),
     /// Delete with a uid precondition.
     Delete(Delete),
     /// Puts our finalizer on the resource, or takes it off.
@@ -87,6 +89,23 @@ pub enum TextPiece {
     Generated(String),
 }
 
+
+/// Keys of a Secret that follow from another key of the same Secret. The runner reads the Secret
+/// live, computes the values, and applies just these keys under its uid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Derive {
+    /// The Secret.
+    pub id: ObjectId,
+    /// The uid that it must have.
+    pub uid: String,
+    /// Each derived key with its parts; [`TextPiece::Generated`] stands for a key of the Secret.
+    pub keys: Vec<(String, Vec<TextPiece>)>,
+    /// Fields applied along with them (labels, owner references, `type`), so that the apply
+    /// declares all that we own of the Secret.
+    pub intent: Value,
+    /// Why.
+    pub why: String,
+}
 
 /// Delete of one incarnation.
 #[derive(Clone, Debug, PartialEq, Eq)]
