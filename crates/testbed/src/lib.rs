@@ -1,0 +1,31 @@
+//! A real Kubernetes control plane for tests: etcd, kube-apiserver and kube-controller-manager as child
+//! processes on loopback ports (design.md section 5).
+//!
+//! Only tests and `xtask` may use this crate; it knows nothing of the operators and must depend on no other
+//! crate of the workspace, so that what judges the operators shares no code with them. `README.md` beside
+//! `src/` says how the programs are built and what that costs.
+
+pub mod audit;
+pub mod binaries;
+pub mod cache;
+pub mod detached;
+
+mod access;
+mod certificates;
+mod control_plane;
+mod launch;
+mod layout;
+mod options;
+mod ports;
+mod programs;
+mod readiness;
+mod skip;
+mod tool_module;
+
+pub use access::Identity;
+pub use audit::AuditEntry;
+pub use binaries::Binaries;
+pub use control_plane::ControlPlane;
+pub use options::Options;
+pub use skip::require_or_skip;
+pub use tool_module::ToolModule;

@@ -1,0 +1,155 @@
+//! A control plane starts, is the wanted one, serves, logs, restarts, and leaves nothing behind.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use testbed::binaries::KUBERNETES_VERSION;
+use testbed::{ControlPlane, Identity, Options};
+
+fn settings(namespace: &str, data: &[(&str, &str)]) -> ConfigMap {
+    let mut settings = ConfigMap::default();
+    settings.metadata.name = Some("settings".to_owned());
+    settings.metadata.namespace = Some(namespace.to_owned());
+    settings.data = Some(data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect());
+    settings
+}
+
+/// Whether a process with this number runs; a zombie does not.
+fn runs(pid: u32) -> bool {
+    let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+    status.is_ok_and(|status| !status.contains(") Z "))
+}
+
+#[tokio::test]
+async fn the_server_is_the_pinned_version() -> Result<()> {
+    let Some(binaries) = testbed::require_or_skip()? else { return Ok(()) };
+    let plane = ControlPlane::shared().await?;
+    let served = plane.client().await?.apiserver_version().await?.git_version;
+    ensure!(served == binaries.kubernetes_version()?, "the running server says {served}");
+    if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
+        ensure!(served == KUBERNETES_VERSION, "the cache holds {served}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn server_side_apply_tells_owners_apart() -> Result<()> {
+    if testbed::require_or_skip()?.is_none() {
+        return Ok(());
+    }
+    let plane = ControlPlane::shared().await?;
+    let namespace = plane.create_namespace("apply").await?;
+    let maps = Api::<ConfigMap>::namespaced(plane.client().await?, &namespace);
+    let apply = |manager: &str, data: &[(&str, &str)]| {
+        let (maps, wanted) = (maps.clone(), settings(&namespace, data));
+        let parameters = PatchParams::apply(manager);
+        async move { maps.patch("settings", &parameters, &Patch::Apply(&wanted)).await }
+    };
+    apply("first", &[("color", "red")]).await?;
+    let conflict = apply("second", &[("color", "blue")]).await.expect_err("the field has another owner");
+    ensure!(matches!(&conflict, kube::Error::Api(status) if status.is_conflict()), "{conflict}");
+    apply("second", &[("size", "big")]).await?;
+    // Who stops declaring a field gives it up, and with the last owner the field goes.
+    let left = apply("first", &[]).await?;
+    let expected = BTreeMap::from([("size".to_owned(), "big".to_owned())]);
+    ensure!(left.data == Some(expected), "{:?}", left.data);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_audit_log_counts_writes_by_user_and_agent() -> Result<()> {
+    if testbed::require_or_skip()?.is_none() {
+        return Ok(());
+    }
+    let plane = ControlPlane::shared().await?;
+    let namespace = plane.create_namespace("audit").await?;
+    let mut config = plane.config_for(&Identity::user("auditor", &["system:masters"])).await?;
+    config.headers.push((http::header::USER_AGENT, http::HeaderValue::from_static("audit-test/1")));
+    let maps = Api::<ConfigMap>::namespaced(Client::try_from(config)?, &namespace);
+    maps.create(&PostParams::default(), &settings(&namespace, &[("color", "red")])).await?;
+    maps.get("settings").await?;
+    let again = maps.create(&PostParams::default(), &settings(&namespace, &[])).await;
+    ensure!(again.is_err(), "a second create of the same name must fail");
+
+    let log = plane.audit_log().await?;
+    let ours: Vec<_> = log
+        .iter()
+        .filter(|entry| entry.namespace == namespace && entry.user_agent == "audit-test/1" && entry.user == "auditor")
+        .map(|entry| (entry.verb.as_str(), entry.resource.as_str(), entry.code, entry.is_write()))
+        .collect();
+    let expected = [
+        ("create", "configmaps", 201, true),
+        ("get", "configmaps", 200, false),
+        ("create", "configmaps", 409, true),
+    ];
+    ensure!(ours == expected, "{ours:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn clients_are_who_they_say() -> Result<()> {
+    if testbed::require_or_skip()?.is_none() {
+        return Ok(());
+    }
+    let plane = ControlPlane::shared().await?;
+    let namespace = plane.create_namespace("who").await?;
+    let account = format!("system:serviceaccount:{namespace}:default");
+    let cases: [(Identity, &str, &[&str]); 3] = [
+        (Identity::user("ann", &["one"]), "ann", &["one"]),
+        (Identity::user("bob", &["one", "two"]), "bob", &["one", "two"]),
+        (Identity::service_account(&namespace, "default"), &account, &["system:serviceaccounts"]),
+    ];
+    for (identity, user, groups) in cases {
+        let client = plane.client_as(&identity).await?;
+        let reviews = Api::<SelfSubjectReview>::all(client.clone());
+        let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
+        let info = review.status.and_then(|status| status.user_info).context("a review has a user")?;
+        ensure!(info.username.as_deref() == Some(user), "{info:?}");
+        let seen = info.groups.unwrap_or_default();
+        ensure!(groups.iter().all(|group| seen.iter().any(|name| name == group)), "{seen:?}");
+        let refused = Api::<ConfigMap>::namespaced(client, &namespace).get("settings").await;
+        ensure!(
+            matches!(&refused, Err(kube::Error::Api(status)) if status.is_forbidden()),
+            "{user} has no role, and yet: {refused:?}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_api_server_restarts_with_its_contents() -> Result<()> {
+    if testbed::require_or_skip()?.is_none() {
+        return Ok(());
+    }
+    let plane = ControlPlane::start(Options { controllers: false, ..Options::default() }).await?;
+    let maps = Api::<ConfigMap>::namespaced(plane.client().await?, "default");
+    let before = maps.create(&PostParams::default(), &settings("default", &[("color", "red")])).await?;
+    plane.stop_api_server().await?;
+    ensure!(maps.get("settings").await.is_err(), "a stopped server answered");
+    plane.start_api_server().await?;
+    let after = maps.get("settings").await?;
+    ensure!((after.uid(), after.data) == (before.uid(), before.data), "the contents changed");
+    plane.stop()
+}
+
+#[tokio::test]
+async fn nothing_is_left_after_stop_or_drop() -> Result<()> {
+    if testbed::require_or_skip()?.is_none() {
+        return Ok(());
+    }
+    for by_stop in [true, false] {
+        let plane = ControlPlane::start(Options::default()).await?;
+        let processes = plane.processes().await;
+        let folder = plane.kubeconfig_path().parent().context("the kubeconfig lies in a folder")?.to_owned();
+        ensure!(processes.len() == 3 && processes.iter().all(|(_, pid)| runs(*pid)), "{processes:?}");
+        if by_stop { plane.stop()? } else { drop(plane) }
+        ensure!(processes.iter().all(|(_, pid)| !runs(*pid)), "some still run: {processes:?}");
+        ensure!(!folder.exists(), "{} is still there", folder.display());
+    }
+    Ok(())
+}
