@@ -35,7 +35,9 @@ pub struct Quantity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The text has another shape than a quantity.
-    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+    #[error(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
     Shape,
     /// The digits do not make a number that can be held.
     #[error("unable to parse numeric part of quantity")]
@@ -130,9 +132,17 @@ impl Quantity {
         let (base, exponent, format) = unit(parts.suffix).ok_or(ParseError::Suffix)?;
         let digits = format!("{}{}", parts.whole, parts.fraction);
         let value: i128 = digits.parse().map_err(|_| ParseError::Number)?;
-        let magnitude = if base == 2 { value.checked_mul(1 << exponent).ok_or(ParseError::Number)? } else { value };
+        let magnitude = if base == 2 {
+            value.checked_mul(1 << exponent).ok_or(ParseError::Number)?
+        } else {
+            value
+        };
         let fraction = i32::try_from(parts.fraction.len()).map_err(|_| ParseError::Number)?;
-        let scale = if base == 2 { -fraction } else { exponent.checked_sub(fraction).ok_or(ParseError::Number)? };
+        let scale = if base == 2 {
+            -fraction
+        } else {
+            exponent.checked_sub(fraction).ok_or(ParseError::Number)?
+        };
         let mut quantity = Self { mantissa: magnitude, scale, format, text: None };
         if text == "0" || keeps_text(&parts, &digits, scale, exponent, format) {
             quantity.text = Some(text.to_owned());
@@ -214,7 +224,9 @@ impl Quantity {
             return "0".to_owned();
         }
         let small = order((self.mantissa.abs(), self.scale), (1024, 0)) == Ordering::Less;
-        let whole = self.scaled(0).filter(|whole| order((*whole, 0), (self.mantissa, self.scale)) == Ordering::Equal);
+        let whole = self
+            .scaled(0)
+            .filter(|whole| order((*whole, 0), (self.mantissa, self.scale)) == Ordering::Equal);
         match (self.format, whole) {
             (Format::Binary, Some(whole)) if !small => binary_text(whole),
             (Format::Exponent, _) => decimal_text(self.mantissa, self.scale, true),
@@ -229,7 +241,9 @@ fn fast(parts: &Parts<'_>, exponent: i32, format: Format) -> bool {
     let fraction = parts.fraction.len() as i64;
     match format {
         Format::Binary => fraction == 0 && 15 - whole - i64::from(exponent) * 3 / 10 - 1 >= 0,
-        Format::Decimal | Format::Exponent => FAST_DIGITS - whole - fraction >= 0 && i64::from(exponent) - fraction >= i64::from(NANO),
+        Format::Decimal | Format::Exponent => {
+            FAST_DIGITS - whole - fraction >= 0 && i64::from(exponent) - fraction >= i64::from(NANO)
+        }
     }
 }
 
@@ -240,7 +254,9 @@ fn keeps_text(parts: &Parts<'_>, digits: &str, scale: i32, exponent: i32, format
     }
     match format {
         Format::Binary => digits.parse::<i64>().is_ok_and(|value| value & 7 != 0),
-        Format::Decimal | Format::Exponent => scale % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0'),
+        Format::Decimal | Format::Exponent => {
+            scale % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0')
+        }
     }
 }
 
@@ -287,7 +303,9 @@ fn order(a: (i128, i32), b: (i128, i32)) -> Ordering {
         return signs;
     }
     let shift = a.1.saturating_sub(b.1);
-    let larger = |mantissa: i128| 10_i128.checked_pow(shift.unsigned_abs()).and_then(|power| mantissa.checked_mul(power));
+    let larger = |mantissa: i128| {
+        10_i128.checked_pow(shift.unsigned_abs()).and_then(|power| mantissa.checked_mul(power))
+    };
     if shift >= 0 {
         match larger(a.0) {
             Some(value) => value.cmp(&b.0),
