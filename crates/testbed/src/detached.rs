@@ -1,1 +1,199 @@
 //! A control plane that stays when its starter ends (`cargo xtask cluster`): at most one in each cache folder.
+//!
+//! What runs is written to a record, with each process's number and start time, so that taking it down ends
+//! exactly those processes and never one that got the same number later.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use crate::binaries::Binaries;
+use crate::cache;
+use crate::launch::{Plant, Programs, is_port_conflict};
+use crate::layout::Layout;
+use crate::options::Options;
+use crate::programs::Group;
+
+/// How long the programs may take to end in good order.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What runs, as written to the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cluster {
+    /// Version of the API server.
+    pub version: String,
+    /// The API server's address.
+    pub url: String,
+    /// The admin's kubeconfig.
+    pub kubeconfig: PathBuf,
+    /// The programs.
+    pub processes: Vec<Process>,
+}
+
+/// One program of a detached control plane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Name of the program.
+    pub name: String,
+    /// Its process number.
+    pub pid: i32,
+    /// When it started, in the kernel's clock ticks since boot: tells it from a later process of that number.
+    pub started: u64,
+    /// Its port on loopback.
+    pub port: u16,
+}
+
+impl Process {
+    /// Whether this very process still runs.
+    pub fn runs(&self) -> bool {
+        start_time(self.pid) == Some(self.started)
+    }
+}
+
+/// Starts a control plane that outlives this process.
+///
+/// # Errors
+/// One runs already, or the start fails; a failed start leaves nothing running.
+pub async fn up(binaries: Binaries, options: Options) -> Result<Cluster> {
+    let folder = folder()?;
+    let _lock = lock(&folder)?;
+    if let Some(cluster) = read(&folder)? {
+        let running: Vec<_> = cluster.processes.iter().filter(|process| process.runs()).collect();
+        ensure!(running.is_empty(), "a cluster runs already: take it down first (`cargo xtask cluster down`)");
+    }
+    match start(&folder, &binaries, &options).await {
+        Err(error) if is_port_conflict(&error) => start(&folder, &binaries, &options).await,
+        outcome => outcome,
+    }
+}
+
+/// Ends the programs of the recorded control plane and removes its contents. The number of programs ended;
+/// zero if none ran.
+///
+/// # Errors
+/// A program does not end even when killed, or the folder cannot be removed.
+pub async fn down() -> Result<usize> {
+    let folder = folder()?;
+    let _lock = lock(&folder)?;
+    let Some(cluster) = read(&folder)? else { return Ok(0) };
+    let running: Vec<_> = cluster.processes.iter().filter(|process| process.runs()).collect();
+    // The store goes last: the others write their last words to it.
+    for process in running.iter().rev() {
+        end(process).await?;
+    }
+    fs::remove_dir_all(folder.join(STATE)).context("remove the cluster's contents")?;
+    Ok(running.len())
+}
+
+/// The recorded control plane, if one was started and not taken down. Ask each process whether it runs.
+///
+/// # Errors
+/// The record cannot be read.
+pub fn status() -> Result<Option<Cluster>> {
+    read(&folder()?)
+}
+
+/// Subfolder with everything that belongs to the running cluster.
+const STATE: &str = "state";
+
+fn folder() -> Result<PathBuf> {
+    Ok(cache::folder()?.join("cluster"))
+}
+
+fn record(folder: &Path) -> PathBuf {
+    folder.join(STATE).join("cluster.json")
+}
+
+fn read(folder: &Path) -> Result<Option<Cluster>> {
+    let path = record(folder);
+    match fs::read(&path) {
+        Ok(text) => Ok(Some(serde_json::from_slice(&text).with_context(|| format!("read {}", path.display()))?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
+    }
+}
+
+fn lock(folder: &Path) -> Result<File> {
+    fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
+    let lock = File::create(folder.join(".lock")).context("create the cluster's lock file")?;
+    lock.lock().context("wait for another `cluster` command")?;
+    Ok(lock)
+}
+
+async fn start(folder: &Path, binaries: &Binaries, options: &Options) -> Result<Cluster> {
+    let state = folder.join(STATE);
+    if state.exists() {
+        fs::remove_dir_all(&state).context("remove the contents of an earlier cluster")?;
+    }
+    fs::create_dir_all(&state).context("make the cluster's folder")?;
+    let plant = Plant::prepare(Layout::new(&state), binaries.clone(), options.clone())?;
+    // Until `release`, a failure on the way ends what was started.
+    let programs = plant.start_all(&Group::Detached).await?;
+    let cluster = Cluster {
+        version: binaries.kubernetes_version()?,
+        url: format!("https://127.0.0.1:{}", plant.ports.api_server),
+        kubeconfig: plant.layout.admin_kubeconfig(),
+        processes: processes(&plant, &programs)?,
+    };
+    let text = serde_json::to_vec_pretty(&cluster).context("write the cluster's record")?;
+    fs::write(record(folder), text).context("write the cluster's record")?;
+    programs.release();
+    Ok(cluster)
+}
+
+fn processes(plant: &Plant, programs: &Programs) -> Result<Vec<Process>> {
+    let ports = [plant.ports.etcd, plant.ports.api_server, plant.ports.controller_manager];
+    let describe = |(name, pid): (&str, u32), port| {
+        let pid = i32::try_from(pid).context("process number")?;
+        let started = start_time(pid).with_context(|| format!("{name} has ended"))?;
+        Ok(Process { name: name.to_owned(), pid, started, port })
+    };
+    programs.numbers().into_iter().zip(ports).map(|(program, port)| describe(program, port)).collect()
+}
+
+async fn end(process: &Process) -> Result<()> {
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let _already_gone = kill(Pid::from_raw(process.pid), signal);
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if !process.runs() {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+    anyhow::bail!("{} (process {}) does not end", process.name, process.pid)
+}
+
+/// When a process started, from the 22nd field of `/proc/<pid>/stat`; none if it has ended (a zombie has).
+fn start_time(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in parentheses and may itself hold blanks and parentheses.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    if state == "Z" {
+        return None;
+    }
+    // `state` is field 3; 22 is the 19th after it.
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_a_later_one_of_the_same_number() {
+        let pid = i32::try_from(std::process::id()).expect("process number");
+        let started = start_time(pid).expect("this process runs");
+        let process = |started| Process { name: "self".to_owned(), pid, started, port: 0 };
+        assert!(process(started).runs());
+        assert!(!process(started + 1).runs());
+    }
+}

@@ -33,6 +33,22 @@ pub(crate) struct Programs {
     pub(crate) controllers: Option<Program>,
 }
 
+impl Programs {
+    /// Name and process number of each, in the order of their start.
+    pub(crate) fn numbers(&self) -> Vec<(&'static str, u32)> {
+        let running = [Some(&self.etcd), Some(&self.api_server), self.controllers.as_ref()];
+        running.into_iter().flatten().map(|program| (program.name(), program.pid())).collect()
+    }
+
+    /// Lets all of them live on without us.
+    pub(crate) fn release(self) {
+        let Self { etcd, api_server, controllers } = self;
+        for program in [Some(etcd), Some(api_server), controllers].into_iter().flatten() {
+            program.release();
+        }
+    }
+}
+
 impl Plant {
     /// Picks ports and writes keys, policy and kubeconfigs.
     pub(crate) fn prepare(layout: Layout, binaries: Binaries, options: Options) -> Result<Self> {

@@ -17,10 +17,6 @@ impl Layout {
         self.folder.join(name)
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     pub(crate) fn log(&self, program: &str) -> PathBuf {
         self.folder.join(format!("{program}.log"))
     }

@@ -83,7 +83,7 @@ impl ToolModule {
 
     /// Builds one program beside its final name and renames it, so that nobody ever runs half a file.
     fn build(&self, folder: &Path, program: &str, package: &str) -> Result<()> {
-        eprintln!("testbed: building {program} {} from {package} (minutes when cold)", self.version);
+        eprintln!("testbed: building {program} for {} from {package} (minutes when cold)", self.version);
         let unfinished = folder.join(format!(".{program}.unfinished"));
         let status = Command::new("go")
             .current_dir(folder)

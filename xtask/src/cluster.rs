@@ -1,0 +1,83 @@
+//! `cargo xtask cluster`: a real control plane to try things on, kept until it is taken down.
+//!
+//! Only talks: `testbed` does the work. There is no node in it, so pods stay Pending.
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use testbed::{Options, binaries, detached};
+
+/// What to do with the cluster.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Build the control plane's programs if they are missing (minutes); start nothing
+    Build,
+    /// Start a control plane that stays until `down`
+    Up,
+    /// End its processes and remove its contents
+    Down,
+    /// Say what runs, which version, on which ports
+    Status,
+    /// Print the path of the admin's kubeconfig
+    Kubeconfig,
+}
+
+/// Arguments of `cargo xtask cluster`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Carries the command out and prints its result.
+///
+/// # Errors
+/// The programs cannot be built, the cluster does not start, or there is none to speak of.
+pub fn run(arguments: Arguments) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("start a runtime")?;
+    match arguments.command {
+        Command::Build => build(),
+        Command::Up => runtime.block_on(up()),
+        Command::Down => runtime.block_on(down()),
+        Command::Status => status(),
+        Command::Kubeconfig => kubeconfig(),
+    }
+}
+
+fn build() -> Result<()> {
+    let found = binaries::ensure()?;
+    println!("kube-apiserver {} at {}", found.kubernetes_version()?, found.kube_apiserver.display());
+    Ok(())
+}
+
+async fn up() -> Result<()> {
+    let cluster = detached::up(binaries::ensure()?, Options::default()).await?;
+    println!("Kubernetes {} at {}", cluster.version, cluster.url);
+    println!("export KUBECONFIG={}", cluster.kubeconfig.display());
+    Ok(())
+}
+
+async fn down() -> Result<()> {
+    let ended = detached::down().await?;
+    println!("{ended} processes ended");
+    Ok(())
+}
+
+fn status() -> Result<()> {
+    let Some(cluster) = detached::status()? else {
+        println!("no cluster");
+        return Ok(());
+    };
+    println!("Kubernetes {} at {}", cluster.version, cluster.url);
+    for process in &cluster.processes {
+        let state = if process.runs() { "runs" } else { "has ended" };
+        println!("{:<24} process {:<8} port {:<6} {state}", process.name, process.pid, process.port);
+    }
+    Ok(())
+}
+
+fn kubeconfig() -> Result<()> {
+    let cluster = detached::status()?.context("no cluster: start one with `cargo xtask cluster up`")?;
+    println!("{}", cluster.kubeconfig.display());
+    Ok(())
+}
