@@ -1,0 +1,80 @@
+//! `cargo xtask generate`: files that are printed by the binary and kept in the checkout.
+//!
+//! Must not write a word of them itself: the binary knows its resources, its permissions and its
+//! phases. `--check` compares and changes nothing.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::tool;
+
+/// A subcommand of the binary, and the file that its output is kept in.
+struct Generated {
+    subcommand: &'static str,
+    path: &'static str,
+}
+
+const FILES: [Generated; 3] = [
+    Generated { subcommand: "crds", path: "deploy/crds.yaml" },
+    Generated { subcommand: "manifests", path: "deploy/steadfast.yaml" },
+    Generated { subcommand: "docs", path: "docs/phases.md" },
+];
+
+/// Writes the files, or with `check` compares them.
+pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
+    let mut stale = Vec::new();
+    for file in FILES {
+        let printed = print(root, file.subcommand)?;
+        let path = root.join(file.path);
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        match difference(&kept, &printed) {
+            None => println!("{}: as printed by `steadfast {}`", file.path, file.subcommand),
+            Some(place) if check => stale.push(format!("{}: {place}", file.path)),
+            Some(_) => {
+                let write = std::fs::write(&path, printed);
+                write.with_context(|| format!("write {}", path.display()))?;
+                println!("{}: written", file.path);
+            }
+        }
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    bail!("{}; run `cargo xtask generate`", stale.join("; "))
+}
+
+fn print(root: &Path, subcommand: &str) -> Result<String> {
+    let mut command = tool::cargo(root, &["run", "--quiet", "--package", "steadfast"]);
+    command.args(tool::binding(root)).arg("--").arg(subcommand);
+    let text = tool::output(&mut command)?;
+    if text.trim().is_empty() {
+        bail!("`steadfast {subcommand}` printed nothing");
+    }
+    Ok(text)
+}
+
+/// The first line in which two texts differ.
+fn difference(kept: &str, printed: &str) -> Option<String> {
+    if kept == printed {
+        return None;
+    }
+    let same = kept.lines().zip(printed.lines()).take_while(|(left, right)| left == right).count();
+    let line = printed.lines().nth(same).unwrap_or("nothing more");
+    Some(format!("differs from line {}, where the binary prints `{}`", same + 1, line.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_different_line_is_named() {
+        assert_eq!(difference("a\nb\n", "a\nb\n"), None);
+        let place = difference("a\nb\n", "a\nc\n").expect("they differ");
+        assert!(place.contains("line 2") && place.contains("`c`"), "{place}");
+        assert!(difference("a\n", "a\nb\n").expect("they differ").contains("line 2"));
+        assert!(difference("a\nb\n", "a\n").expect("they differ").contains("nothing more"));
+        assert!(difference("a", "a\n").is_some());
+    }
+}

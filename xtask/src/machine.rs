@@ -1,0 +1,148 @@
+//! `cargo xtask test`: the check, and then every test that needs programs of the machine.
+//!
+//! Must not decide for a test whether it can run: each test looks for what it needs and prints a line
+//! with `SKIPPED` otherwise. What happened is said loudly at the end; with `--require-all` nothing
+//! may be skipped.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::{Context, Result};
+
+use crate::step::{Outcome, Steps};
+use crate::{check, tool};
+
+/// Makes a test fail, where it would stand aside for lack of a program.
+const REQUIRE_ALL: &str = "STEADFAST_REQUIRE_ALL";
+
+/// A test target that needs programs of the machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MachineTest {
+    pub(crate) package: &'static str,
+    /// File name below `tests` without its ending, or `lib` for the tests inside the library.
+    pub(crate) target: &'static str,
+    /// What the tests are about and what they need, for the table.
+    pub(crate) needs: &'static str,
+}
+
+/// The test targets that `cargo xtask check` leaves out, wholly or in part.
+pub(crate) const MACHINE_TESTS: &[MachineTest] = &[];
+
+/// Runs the check and the tests of the machine.
+pub(crate) fn run(root: &Path, require_all: bool) -> Result<()> {
+    let mut steps = Steps::default();
+    check::add(&mut steps, root);
+    steps.run("control plane programs", || control_plane(require_all));
+    for test in MACHINE_TESTS {
+        let name = format!("{} / {} ({})", test.package, test.target, test.needs);
+        steps.run(&name, || run_one(root, *test, require_all));
+    }
+    steps.finish()
+}
+
+/// Finds the control plane's programs, or builds them where Go is installed.
+fn control_plane(require_all: bool) -> Result<Outcome> {
+    if testbed::binaries::find().is_none() && tool::on_path("go").is_none() {
+        let reason =
+            "neither the control plane's programs nor Go to build them are here".to_owned();
+        return Ok(if require_all { Outcome::Failed(reason) } else { Outcome::Skipped(reason) });
+    }
+    let programs = testbed::binaries::ensure()?;
+    Ok(Outcome::Noted(format!("Kubernetes {}", programs.kubernetes_version()?)))
+}
+
+/// Runs one target with its output shown, and gathers what it skipped.
+fn run_one(root: &Path, test: MachineTest, require_all: bool) -> Result<Outcome> {
+    let mut command = tool::cargo(root, &["test", "--quiet", "--package", test.package]);
+    match test.target {
+        "lib" => command.arg("--lib"),
+        target => command.args(["--test", target]),
+    };
+    // Output is not captured: a skipped test passes, and its reason would be swallowed.
+    command.args(tool::binding(root)).args(["--", "--nocapture"]);
+    command.env_remove("STEADFAST_HERMETIC").env_remove(REQUIRE_ALL);
+    if require_all {
+        command.env(REQUIRE_ALL, "1");
+    }
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("start cargo test")?;
+    let (sender, lines) = mpsc::channel();
+    let mut readers = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        readers.push(forward(stdout, sender.clone()));
+    }
+    if let Some(stderr) = child.stderr.take() {
+        readers.push(forward(stderr, sender.clone()));
+    }
+    drop(sender);
+    let mut skipped = Vec::new();
+    for line in lines {
+        println!("{line}");
+        skipped.extend(skip_reason(&line));
+    }
+    let status = child.wait().context("wait for cargo test")?;
+    drop(readers);
+    Ok(judge(status.success(), &skipped, require_all))
+}
+
+/// Sends every line of a pipe, from a thread of its own so that neither pipe can fill up.
+fn forward(
+    pipe: impl Read + Send + 'static,
+    sender: mpsc::Sender<String>,
+) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines() {
+            let Ok(line) = line else { return };
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// The reason in a line that says a test was skipped.
+fn skip_reason(line: &str) -> Option<String> {
+    let (_, reason) = line.split_once("SKIPPED")?;
+    Some(reason.trim_start_matches([':', ' ']).to_owned())
+}
+
+/// How a target ended, from its exit status and what it skipped.
+fn judge(success: bool, skipped: &[String], require_all: bool) -> Outcome {
+    let mut reasons: Vec<_> = skipped.to_vec();
+    reasons.sort();
+    reasons.dedup();
+    let text = format!("{} test(s) skipped: {}", skipped.len(), reasons.join("; "));
+    match (success, skipped.is_empty()) {
+        (false, _) => Outcome::Failed("see the output above".to_owned()),
+        (true, true) => Outcome::Passed,
+        (true, false) if require_all => Outcome::Failed(text),
+        (true, false) => Outcome::Skipped(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skipped_test_is_heard() {
+        let line = "SKIPPED: needs a real control plane";
+        assert_eq!(skip_reason(line).as_deref(), Some("needs a real control plane"));
+        assert_eq!(skip_reason("test a ... ok"), None);
+    }
+
+    #[test]
+    fn nothing_may_be_skipped_where_all_is_required() {
+        let skipped = ["no postgres".to_owned()];
+        assert_eq!(judge(true, &[], true), Outcome::Passed);
+        assert!(matches!(judge(true, &skipped, false), Outcome::Skipped(_)));
+        assert!(matches!(judge(true, &skipped, true), Outcome::Failed(_)));
+        assert!(matches!(judge(false, &[], false), Outcome::Failed(_)));
+    }
+}
