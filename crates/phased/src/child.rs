@@ -91,22 +91,37 @@ impl Desired {
             return Standing::Terminating;
         }
         let expect = Expect::Uid(live.uid().to_owned());
-        let wanted = self.sealed();
-        let same_intent = live.annotation(INTENT_ANNOTATION)
-            == wanted["metadata"]["annotations"][INTENT_ANNOTATION].as_str();
-        match (compare::difference(&wanted, &live.value), same_intent) {
-            (None, _) => Standing::Current,
-            (Some(field), true) => {
+        match self.change(live, owner) {
+            None => Standing::Current,
+            Some((why, drift)) => Standing::Outdated { step: self.apply(expect, why), drift },
+        }
+    }
+
+    /// What is to change and why, and who is behind it if we are not.
+    ///
+    /// The stored digest tells the two apart: while it is that of today's intent, a declared field
+    /// that differs was changed by somebody; otherwise we changed our mind, which includes that we
+    /// no longer declare a field.
+    fn change(&self, live: &Live, owner: &Owner) -> Option<(String, Option<Drift>)> {
+        let field = compare::difference(&self.sealed(), &live.value)?;
+        let field_text = field.spelled(&live.value);
+        match live.annotation(INTENT_ANNOTATION) {
+            Some(stored) if stored == digest::of(&self.intent) => {
                 let manager = ownership::holder(live, &field, &owner.manager)
                     .unwrap_or_else(|| "unknown".to_owned());
-                let why = format!("{field} differs, set by {manager}");
-                let drift = Some(Drift { field: field.to_string(), manager });
-                Standing::Outdated { step: self.apply(expect, why), drift }
+                let why = format!("{field_text} differs, set by {manager}");
+                Some((why, Some(Drift { field: field_text, manager })))
             }
-            (Some(field), false) => {
-                let why = format!("{field} is to change");
-                Standing::Outdated { step: self.apply(expect, why), drift: None }
-            }
+            Some(_) => Some((self.change_of_mind(live), None)),
+            None => Some(("what was last applied is not recorded".to_owned(), None)),
+        }
+    }
+
+    /// Names the first field that is to change, not the annotation that always changes with it.
+    fn change_of_mind(&self, live: &Live) -> String {
+        match compare::difference(&self.intent, &live.value) {
+            Some(field) => format!("{} is to change", field.spelled(&live.value)),
+            None => "a field is no longer declared".to_owned(),
         }
     }
 

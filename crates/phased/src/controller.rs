@@ -102,10 +102,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             cluster_domain: "cluster.local".to_owned(),
-            allow_dependencies: vec![
-                "*.svc".to_owned(),
-                "*.svc.cluster.local".to_owned(),
-            ],
+            allow_dependencies: vec!["*.svc".to_owned(), "*.svc.cluster.local".to_owned()],
             phase_dwell_seconds: 0,
             verify_every_seconds: 300,
         }

@@ -38,6 +38,7 @@ pub mod render;
 pub mod retry;
 pub mod rollout;
 pub mod step;
+mod stored;
 pub mod wake;
 
 pub use controller::{Controller, Settings, Trigger, Want, Watch};

@@ -89,7 +89,6 @@ pub enum TextPiece {
     Generated(String),
 }
 
-
 /// Keys of a Secret that follow from another key of the same Secret. The runner reads the Secret
 /// live, computes the values, and applies just these keys under its uid.
 #[derive(Clone, Debug, PartialEq)]
