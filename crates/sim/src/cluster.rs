@@ -184,6 +184,17 @@ impl Core {
         self.store.get(key)
     }
 
+    /// The namespaces that every cluster has.
+    fn bootstrap(&mut self) {
+        let Some(kind) = self.kinds.get("", "namespaces") else { return };
+        let by = Actor::new("system:apiserver", "kube-apiserver");
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let object = serde_json::json!({ "metadata": { "name": name } });
+            // The store is empty and the names are valid, so there is nothing to refuse.
+            let _ = self.create(&by, &kind, "", object, &Options::default());
+        }
+    }
+
     /// Runs the admission hooks over `object`.
     pub(crate) fn review(
         &mut self,
@@ -214,7 +225,7 @@ impl Cluster {
     /// The same, showing another time.
     pub fn with_clock(seed: u64, clock: Clock) -> Cluster {
         let seed = Seed::new(seed);
-        let core = Core {
+        let mut core = Core {
             store: Store::default(),
             kinds: Kinds::default(),
             clock,
@@ -223,6 +234,7 @@ impl Cluster {
             admission: Vec::new(),
             warnings: Vec::new(),
         };
+        core.bootstrap();
         Cluster { inner: Arc::new(Mutex::new(core)), changed: Arc::new(Notify::new()) }
     }
 

@@ -177,3 +177,24 @@ impl Kinds {
 fn built_in_schema(group: &str, version: &str, kind: &str) -> Arc<Schema> {
     schema::built_in(group, version, kind).unwrap_or_else(|| Arc::new(Schema::any()))
 }
+
+/// Sort key of a version name: stable before beta before alpha, newer first; then other names.
+pub(crate) fn priority(version: &str) -> (u8, std::cmp::Reverse<(u64, u64)>, String) {
+    let parsed = version.strip_prefix('v').and_then(|rest| {
+        let split = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (major, stage) = rest.split_at(split);
+        let major: u64 = major.parse().ok()?;
+        let (rank, minor) = match stage {
+            "" => (0, ""),
+            beta if beta.starts_with("beta") => (1, &beta[4..]),
+            alpha if alpha.starts_with("alpha") => (2, &alpha[5..]),
+            _ => return None,
+        };
+        let minor: u64 = if minor.is_empty() { 0 } else { minor.parse().ok()? };
+        Some((rank, std::cmp::Reverse((major, minor))))
+    });
+    match parsed {
+        Some((rank, order)) => (rank, order, String::new()),
+        None => (3, std::cmp::Reverse((0, 0)), version.to_owned()),
+    }
+}

@@ -16,6 +16,7 @@ pub mod patch;
 pub mod quantity;
 pub mod schema;
 pub mod seed;
+pub mod selector;
 pub mod status;
 pub mod store;
 pub mod verbs;

@@ -1,59 +1,117 @@
 //! The verbs of the API on `Core`: the one door for every write.
+//!
+//! Each verb finishes without awaiting, so that a request is either done or not begun.
+
+mod convert;
+mod create;
+mod decode;
+mod definition;
+mod delete;
+mod metadata;
+mod patch;
+mod read;
+mod scale;
+mod update;
+
+pub(crate) use convert::shown;
+pub(crate) use read::{Page, Selection};
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::cluster::{Actor, Core, DeleteOptions, Options, Patch, Sub};
+use crate::apply::{self, Writer};
+use crate::clock;
+use crate::cluster::{Actor, Core, Sub};
 use crate::kind::Kind;
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 use crate::store::Key;
+use crate::{admit, schema};
+
+/// Who records the fields of a write in managedFields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tracking {
+    /// This write does, as operation Update.
+    Update,
+    /// Server-side apply already did.
+    Applied,
+}
 
 impl Core {
-    /// Creates an object; answers it as stored.
-    pub fn create(
-        &mut self,
-        _by: &Actor,
-        _kind: &Kind,
-        _namespace: &str,
-        _object: Value,
-        _options: &Options,
-    ) -> Result<Value, Failure> {
-        Err(Failure::not_implemented("create"))
+    /// The object at `key` in the version of `kind`.
+    fn live(&self, kind: &Kind, key: &Key) -> Result<Value, Failure> {
+        match self.store.get(key) {
+            Some(stored) => Ok(shown(kind, stored)),
+            None => Err(Failure::not_found(kind, &key.name)),
+        }
     }
 
-    /// Replaces an object or one of its subresources; answers it as stored.
-    pub fn update(
-        &mut self,
-        _by: &Actor,
-        _kind: &Kind,
-        _key: &Key,
-        _object: Value,
-        _sub: Option<Sub>,
-        _options: &Options,
-    ) -> Result<Value, Failure> {
-        Err(Failure::not_implemented("update"))
+    /// Fills in what the server fills in, in the form in which it stores it.
+    fn complete(&self, kind: &Kind, object: &mut Value) {
+        match &kind.compiled {
+            Some(compiled) => compiled.default(object),
+            None => {
+                admit::default(kind, object);
+                admit::normalize(kind, object);
+            }
+        }
     }
 
-    /// Patches an object or one of its subresources; answers it as stored.
-    pub fn patch(
-        &mut self,
-        _by: &Actor,
-        _kind: &Kind,
-        _key: &Key,
-        _patch: Patch,
-        _sub: Option<Sub>,
-        _options: &Options,
-    ) -> Result<Value, Failure> {
-        Err(Failure::not_implemented("patch"))
+    /// Everything wrong with `object`, as one failure.
+    fn validate(&self, kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
+        let mut causes: Vec<Cause> = admit::validate(kind, object, old);
+        if let Some(compiled) = &kind.compiled {
+            causes.extend(compiled.validate(object, old));
+        }
+        if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+            causes.extend(definition::name_causes(object));
+            if let Err(found) = schema::crd::compile(object) {
+                causes.extend(found);
+            }
+        }
+        if causes.is_empty() {
+            return Ok(());
+        }
+        let name = metadata::text(object, "name");
+        let name = if name.is_empty() { metadata::text(object, "generateName") } else { name };
+        Err(Failure::invalid(kind, name, causes))
     }
 
-    /// Deletes an object, or starts to; answers what the server would.
-    pub fn delete(
-        &mut self,
-        _by: &Actor,
-        _kind: &Kind,
-        _key: &Key,
-        _options: &DeleteOptions,
-    ) -> Result<Value, Failure> {
-        Err(Failure::not_implemented("delete"))
+    fn track(
+        &self,
+        by: &Actor,
+        kind: &Kind,
+        sub: Option<Sub>,
+        before: Option<&Value>,
+        after: &mut Value,
+    ) {
+        apply::track(&kind.schema, before, after, &self.writer(by, kind, sub, false));
+    }
+
+    fn writer(&self, by: &Actor, kind: &Kind, sub: Option<Sub>, force: bool) -> Writer {
+        Writer {
+            manager: by.manager.clone(),
+            force,
+            subresource: sub.map(|sub| sub.name().to_owned()),
+            api_version: kind.api_version(),
+            time: clock::seconds(self.now()),
+        }
+    }
+
+    /// Stores `object` and lets whatever depends on it at once follow.
+    fn keep(&mut self, kind: &Kind, key: Key, object: Value) -> Value {
+        let stored = self.store.put(key, convert::stored(kind, object));
+        self.follow_definition(kind, &stored);
+        shown(kind, &stored)
+    }
+
+    /// Takes an object out of the store for good; answers it as it was.
+    fn vanish(&mut self, kind: &Kind, key: &Key) -> Option<Arc<Value>> {
+        let gone = self.store.remove(key)?;
+        self.forget_definition(kind, &gone);
+        if kind.custom {
+            self.finish_definition(&kind.group, &kind.plural);
+        }
+        Some(gone)
     }
 }

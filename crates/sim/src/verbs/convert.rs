@@ -1,0 +1,57 @@
+//! One stored form, several served ones: versions of a CRD, and both Event APIs.
+//!
+//! Custom kinds convert with strategy `None`: only `apiVersion` changes. Webhooks are not modelled.
+
+use serde_json::{Value, json};
+
+use crate::kind::Kind;
+
+/// Names of the same Event field in `events.k8s.io/v1` and in core `v1`.
+const EVENT_FIELDS: [(&str, &str); 7] = [
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+];
+
+/// The form in which an object of `kind` is stored.
+pub(super) fn stored(kind: &Kind, mut object: Value) -> Value {
+    if kind.group == "events.k8s.io" {
+        rename(&mut object, |(new, old)| (new, old));
+        if let Some(instance) = object.get("reportingInstance").cloned()
+            && object["source"]["component"].as_str().is_none_or(str::is_empty)
+            && object.get("source").is_some()
+        {
+            object["source"]["host"] = instance;
+        }
+        object["apiVersion"] = json!("v1");
+    }
+    object
+}
+
+/// A stored object in the version of `kind`.
+pub(crate) fn shown(kind: &Kind, stored: &Value) -> Value {
+    let mut object = stored.clone();
+    if kind.group == "events.k8s.io" {
+        rename(&mut object, |(new, old)| (old, new));
+    }
+    object["apiVersion"] = json!(kind.api_version());
+    object["kind"] = json!(kind.kind);
+    object
+}
+
+fn rename(
+    object: &mut Value,
+    direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) {
+    let Some(map) = object.as_object_mut() else { return };
+    for pair in EVENT_FIELDS {
+        let (from, to) = direction(pair);
+        if let Some(value) = map.remove(from) {
+            map.insert(to.to_owned(), value);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Patch: JSON, merge, strategic merge and server-side apply.
+
+use serde_json::{Value, json};
+
+use super::{Tracking, decode, metadata, scale, update::Draft};
+use crate::cluster::{Actor, Core, Options, Patch, Sub};
+use crate::kind::Kind;
+use crate::status::Failure;
+use crate::store::Key;
+use crate::{apply, patch};
+
+impl Core {
+    /// Patches an object or one of its subresources; answers it as stored.
+    ///
+    /// # Errors
+    /// Whatever the API server would answer: 400, 404, 409, 415 or 422.
+    pub fn patch(
+        &mut self,
+        by: &Actor,
+        kind: &Kind,
+        key: &Key,
+        patch: Patch,
+        sub: Option<Sub>,
+        options: &Options,
+    ) -> Result<Value, Failure> {
+        let mut draft = Draft { by, kind, key, sub, tracking: Tracking::Update, options };
+        if let Patch::Apply { object, force } = patch {
+            draft.tracking = Tracking::Applied;
+            return if sub == Some(Sub::Scale) {
+                self.patch_scale(&draft, &Patch::Merge(object))
+            } else {
+                self.apply(&draft, object, force)
+            };
+        }
+        if sub == Some(Sub::Scale) {
+            return self.patch_scale(&draft, &patch);
+        }
+        let live = self.live(kind, key)?;
+        let mut object = patched(kind, &live, &patch)?;
+        let unknown = decode::prune(kind, &mut object);
+        self.report_unknown(kind, unknown, options)?;
+        for field in ["apiVersion", "kind"] {
+            object[field] = live[field].clone();
+        }
+        self.replace(&draft, live, object)
+    }
+
+    fn patch_scale(&mut self, draft: &Draft<'_>, patch: &Patch) -> Result<Value, Failure> {
+        let live = self.live(draft.kind, draft.key)?;
+        let wanted = patched(draft.kind, &scale::of(draft.kind, &live)?, patch)?;
+        let object = scale::scaled(draft.kind, &live, &wanted)?;
+        let draft = Draft { tracking: Tracking::Update, ..*draft };
+        let stored = self.replace(&draft, live, object)?;
+        scale::of(draft.kind, &stored)
+    }
+
+    fn apply(
+        &mut self,
+        draft: &Draft<'_>,
+        mut wanted: Value,
+        force: bool,
+    ) -> Result<Value, Failure> {
+        let Draft { by, kind, key, sub, options, .. } = *draft;
+        if wanted["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
+            return Err(Failure::bad_request("metadata.managedFields must be nil"));
+        }
+        self.decode_applied(kind, &mut wanted, options)?;
+        metadata::place(kind, &key.namespace, Some(&key.name), &mut wanted)?;
+        let live = self.store.get(key).map(|stored| super::shown(kind, stored));
+        check_absent(kind, key, sub, live.as_ref(), &wanted)?;
+        confine(kind, sub, &mut wanted);
+        let writer = self.writer(by, kind, sub, force);
+        let merged = apply::server_side(&kind.schema, live.as_ref(), &wanted, &writer)
+            .map_err(|conflicts| refuse(&conflicts))?;
+        match live {
+            Some(live) => self.replace(draft, live, merged),
+            None => self.insert(by, kind, merged, Tracking::Applied, options),
+        }
+    }
+
+    /// Unknown fields of an applied configuration are errors for built-in kinds, whatever the
+    /// request says about validation: they have no place in the typed object.
+    fn decode_applied(
+        &mut self,
+        kind: &Kind,
+        wanted: &mut Value,
+        options: &Options,
+    ) -> Result<(), Failure> {
+        if wanted["apiVersion"].as_str().is_none() || wanted["kind"].as_str().is_none() {
+            return Err(Failure::bad_request(
+                "invalid object type: /, Kind=: the applied configuration must have apiVersion and kind",
+            ));
+        }
+        let warned = self.warnings.len();
+        self.decode(kind, wanted, options)?;
+        if kind.custom || self.warnings.len() == warned {
+            return Ok(());
+        }
+        let unknown = self.warnings.split_off(warned);
+        let fields: Vec<String> = unknown
+            .iter()
+            .map(|text| {
+                let path = text.trim_start_matches("unknown field \"").trim_end_matches('"');
+                format!(".{path}: field not declared in schema")
+            })
+            .collect();
+        Err(Failure {
+            code: 500,
+            reason: "",
+            message: format!(
+                "failed to create typed patch object ({}/{}; {}, Kind={}): {}",
+                metadata::text(wanted, "namespace"),
+                metadata::text(wanted, "name"),
+                kind.api_version(),
+                kind.kind,
+                fields.join("\n")
+            ),
+            details: None,
+        })
+    }
+}
+
+/// Applying to something that is not there creates it, unless the request means a known object.
+fn check_absent(
+    kind: &Kind,
+    key: &Key,
+    sub: Option<Sub>,
+    live: Option<&Value>,
+    wanted: &Value,
+) -> Result<(), Failure> {
+    if live.is_some() {
+        return Ok(());
+    }
+    if sub.is_some() {
+        return Err(Failure::not_found(kind, &key.name));
+    }
+    match metadata::text(wanted, "uid") {
+        "" => {}
+        uid => {
+            return Err(Failure::conflict_on(
+                kind,
+                &key.name,
+                &format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                ),
+            ));
+        }
+    }
+    if metadata::text(wanted, "resourceVersion").is_empty() {
+        return Ok(());
+    }
+    Err(Failure::modified(kind, &key.name))
+}
+
+/// Takes out of an applied configuration what its endpoint can't change, so that nobody owns it.
+fn confine(kind: &Kind, sub: Option<Sub>, wanted: &mut Value) {
+    let Some(map) = wanted.as_object_mut() else { return };
+    match sub {
+        Some(Sub::Status) => {
+            map.retain(|field, _| ["apiVersion", "kind", "metadata", "status"].contains(&field.as_str()));
+            if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.retain(|field, _| {
+                    ["name", "namespace", "uid", "resourceVersion"].contains(&field.as_str())
+                });
+            }
+        }
+        _ if kind.status => {
+            map.remove("status");
+        }
+        _ => {}
+    }
+}
+
+fn patched(kind: &Kind, live: &Value, patch: &Patch) -> Result<Value, Failure> {
+    match patch {
+        Patch::Json(operations) => patch::json(live, operations).map_err(|text| unprocessable(&text)),
+        Patch::Merge(body) | Patch::Apply { object: body, .. } => {
+            if !body.is_object() {
+                return Err(Failure::bad_request(
+                    "json: cannot unmarshal array into Go value of type map[string]interface {}",
+                ));
+            }
+            Ok(patch::merge(live, body))
+        }
+        Patch::Strategic(_) if kind.custom => Err(Failure::unsupported_media(
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+        Patch::Strategic(body) => {
+            patch::strategic(&kind.schema, live, body).map_err(Failure::bad_request)
+        }
+    }
+}
+
+fn unprocessable(text: &str) -> Failure {
+    Failure::new(
+        422,
+        "Invalid",
+        format!("the server rejected our request due to an error in our request: {text}"),
+    )
+    .with(json!({}))
+}
+
+fn refuse(conflicts: &[apply::Conflict]) -> Failure {
+    let causes: Vec<crate::Cause> = conflicts
+        .iter()
+        .map(|conflict| {
+            let text = format!("conflict with \"{}\"", conflict.manager);
+            crate::Cause::new("FieldManagerConflict", conflict.field.clone(), text)
+        })
+        .collect();
+    let message = match causes.as_slice() {
+        [one] => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
+        many => {
+            let mut lines = Vec::new();
+            let mut last = "";
+            for cause in many {
+                if cause.message != last {
+                    lines.push(format!("{}:", cause.message.replacen("conflict", "conflicts", 1)));
+                    last = &cause.message;
+                }
+                lines.push(format!("- {}", cause.field));
+            }
+            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+        }
+    };
+    Failure::apply_conflict(message, &causes)
+}
