@@ -8,7 +8,7 @@ use testbed::{Options, binaries, detached};
 
 /// What to do with the cluster.
 #[derive(Debug, Clone, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Build the control plane's programs if they are missing (minutes); start nothing
     Build,
     /// Start a control plane that stays until `down`
@@ -23,18 +23,21 @@ pub enum Command {
 
 /// Arguments of `cargo xtask cluster`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 /// Carries the command out and prints its result.
 ///
 /// # Errors
 /// The programs cannot be built, the cluster does not start, or there is none to speak of.
-pub fn run(arguments: Arguments) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("start a runtime")?;
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start a runtime")?;
     match arguments.command {
         Command::Build => build(),
         Command::Up => runtime.block_on(up()),
@@ -46,7 +49,11 @@ pub fn run(arguments: Arguments) -> Result<()> {
 
 fn build() -> Result<()> {
     let found = binaries::ensure()?;
-    println!("kube-apiserver {} at {}", found.kubernetes_version()?, found.kube_apiserver.display());
+    println!(
+        "kube-apiserver {} at {}",
+        found.kubernetes_version()?,
+        found.kube_apiserver.display()
+    );
     Ok(())
 }
 
@@ -71,13 +78,17 @@ fn status() -> Result<()> {
     println!("Kubernetes {} at {}", cluster.version, cluster.url);
     for process in &cluster.processes {
         let state = if process.runs() { "runs" } else { "has ended" };
-        println!("{:<24} process {:<8} port {:<6} {state}", process.name, process.pid, process.port);
+        println!(
+            "{:<24} process {:<8} port {:<6} {state}",
+            process.name, process.pid, process.port
+        );
     }
     Ok(())
 }
 
 fn kubeconfig() -> Result<()> {
-    let cluster = detached::status()?.context("no cluster: start one with `cargo xtask cluster up`")?;
+    let cluster =
+        detached::status()?.context("no cluster: start one with `cargo xtask cluster up`")?;
     println!("{}", cluster.kubeconfig.display());
     Ok(())
 }

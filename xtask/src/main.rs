@@ -4,6 +4,7 @@
 //! the product.
 
 mod check;
+mod cluster;
 mod edges;
 mod finding;
 mod generate;
@@ -57,6 +58,8 @@ enum Command {
     },
     /// Compare the licences of all dependencies with deny.toml.
     Licences,
+    /// A real control plane to try things on; without a node.
+    Cluster(cluster::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -81,6 +84,7 @@ fn dispatch(command: Command) -> Result<()> {
             if alone { edges::alone(&root, &edges::members(&root)?) } else { Ok(()) }
         }
         Command::Generate { check } => generate::run(&root, check),
+        Command::Cluster(arguments) => cluster::run(arguments),
         Command::Licences => {
             println!("{:?}", licences::run(&root)?);
             Ok(())
