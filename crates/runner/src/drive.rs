@@ -1,0 +1,245 @@
+//! The loop of one controller: takes what is due, runs passes, sets the next time.
+//!
+//! A pass that panics is caught and told in the resource's status; a pass that hangs is cut off.
+//! Neither slows the others.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use phased::fact::Fate;
+use phased::{Controller, Live, ObjectId, Trigger, Wake, Watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::pass::{End, Means, pass, report_panic};
+use crate::queue::Queue;
+use crate::random::jitter;
+
+/// Limits of the loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Passes at the same time.
+    pub concurrency: usize,
+    /// How long one pass may take.
+    pub pass_timeout: Duration,
+    /// How often a resource is looked at although nothing changed; heals a missed event.
+    pub resync: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            concurrency: 16,
+            pass_timeout: Duration::from_secs(180),
+            resync: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// A controller with its type forgotten, so that several share one process.
+pub(crate) trait Driven: Send + Sync + 'static {
+    fn name(&self) -> &'static str;
+    fn queue(&self) -> &Queue;
+    fn watches(&self) -> Vec<Watch>;
+    fn kind(&self) -> phased::KindRef;
+    fn pass<'a>(&'a self, means: &'a Means, id: &'a ObjectId) -> BoxFuture<'a, End>;
+    fn report_panic<'a>(&'a self, means: &'a Means, id: &'a ObjectId) -> BoxFuture<'a, ()>;
+    fn owners_of(&self, id: &ObjectId, live: &Live) -> Vec<ObjectId>;
+}
+
+/// A controller and its queue.
+pub(crate) struct Drive<C: Controller> {
+    queue: Queue,
+    controller: std::marker::PhantomData<fn() -> C>,
+}
+
+impl<C: Controller> Drive<C> {
+    pub(crate) fn new() -> Self {
+        Self { queue: Queue::default(), controller: std::marker::PhantomData }
+    }
+}
+
+impl<C: Controller> Driven for Drive<C> {
+    fn name(&self) -> &'static str {
+        C::NAME
+    }
+
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        C::watches()
+    }
+
+    fn kind(&self) -> phased::KindRef {
+        C::KIND
+    }
+
+    fn pass<'a>(&'a self, means: &'a Means, id: &'a ObjectId) -> BoxFuture<'a, End> {
+        Box::pin(pass::<C>(means, id))
+    }
+
+    fn report_panic<'a>(&'a self, means: &'a Means, id: &'a ObjectId) -> BoxFuture<'a, ()> {
+        Box::pin(report_panic::<C>(means, id))
+    }
+
+    /// Resources that a changed object leads to, by the triggers of its kind.
+    fn owners_of(&self, id: &ObjectId, live: &Live) -> Vec<ObjectId> {
+        if id.kind == C::KIND {
+            return vec![id.clone()];
+        }
+        let mut found = Vec::new();
+        for watch in C::watches().iter().filter(|w| w.kind == id.kind) {
+            match &watch.trigger {
+                Trigger::Label(key) => found.extend(live.label(key).map(str::to_owned)),
+                Trigger::Owner => found.extend(
+                    live.metadata
+                        .owner_references
+                        .iter()
+                        .flatten()
+                        .filter(|o| {
+                            o.kind == C::KIND.kind && group_of(&o.api_version) == C::KIND.group
+                        })
+                        .map(|o| o.name.clone()),
+                ),
+            }
+        }
+        found.into_iter().map(|name| ObjectId::new(C::KIND, id.namespace.clone(), name)).collect()
+    }
+}
+
+fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Runs passes until `stop`, then waits for those that run.
+pub(crate) async fn drive(
+    driven: Arc<dyn Driven>,
+    means: Means,
+    limits: Limits,
+    stop: CancellationToken,
+) {
+    let mut running: JoinSet<(ObjectId, End)> = JoinSet::new();
+    let mut failures: BTreeMap<ObjectId, u32> = BTreeMap::new();
+    loop {
+        while running.len() < limits.concurrency && !stop.is_cancelled() {
+            let Some(id) = driven.queue().take(Instant::now()) else { break };
+            running.spawn(guarded(driven.clone(), means.clone(), id, limits.pass_timeout));
+        }
+        means.metrics.queue(driven.name(), driven.queue().depth());
+        if stop.is_cancelled() && running.is_empty() {
+            return;
+        }
+        let due = driven.queue().next_due().filter(|_| running.len() < limits.concurrency);
+        tokio::select! {
+            biased;
+            Some(Ok((id, end))) = running.join_next() => {
+                settle(driven.as_ref(), &means, &limits, &mut failures, (id, end));
+            }
+            () = stop.cancelled(), if !stop.is_cancelled() => {}
+            () = driven.queue().changed() => {}
+            () = sleep_until(due) => {}
+        }
+    }
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A pass behind a time-out and a net for panics.
+async fn guarded(
+    driven: Arc<dyn Driven>,
+    means: Means,
+    id: ObjectId,
+    bound: Duration,
+) -> (ObjectId, End) {
+    let began = Instant::now();
+    let work = AssertUnwindSafe(driven.pass(&means, &id)).catch_unwind();
+    let end = match tokio::time::timeout(bound, work).await {
+        Ok(Ok(end)) => end,
+        Ok(Err(_)) => {
+            means.metrics.panicked(driven.name());
+            tracing::error!(object = %id, "a pass panicked");
+            driven.report_panic(&means, &id).await;
+            End::Troubled { fate: Fate::WeAreWrong, retry_after: None }
+        }
+        Err(_) => {
+            tracing::warn!(object = %id, seconds = bound.as_secs(), "a pass took too long");
+            End::Troubled { fate: Fate::WorldMayHeal, retry_after: None }
+        }
+    };
+    let outcome = match &end {
+        End::Settled(_) => "settled",
+        End::LookAgain => "look_again",
+        End::Troubled { .. } => "troubled",
+        End::Gone => "gone",
+    };
+    means.metrics.passed(driven.name(), outcome, began.elapsed().as_secs_f64());
+    (id, end)
+}
+
+/// Sets when the resource is looked at next.
+fn settle(
+    driven: &dyn Driven,
+    means: &Means,
+    limits: &Limits,
+    failures: &mut BTreeMap<ObjectId, u32>,
+    (id, end): (ObjectId, End),
+) {
+    let now = Instant::now();
+    let mut failed = |backoff: Backoff| {
+        let count = failures.entry(id.clone()).or_insert(0);
+        *count = count.saturating_add(1);
+        backoff.delay(*count, means.random.as_ref())
+    };
+    match end {
+        End::Gone => {
+            failures.remove(&id);
+            driven.queue().forget(&id);
+        }
+        End::Settled(wake) => {
+            failures.remove(&id);
+            let resync = limits.resync.mul_f64(jitter(means.random.as_ref(), 0.1));
+            let next = now + delay_of(&wake, means).map_or(resync, |d| d.min(resync));
+            driven.queue().done(&id, Some(next), None);
+        }
+        End::LookAgain => {
+            let delay = failed(Backoff::LOOK_AGAIN);
+            driven.queue().done(&id, Some(now + delay), None);
+        }
+        End::Troubled { fate, retry_after } => {
+            let delay = failed(match fate {
+                Fate::UserMustAct => Backoff::PERSON,
+                Fate::WorldMayHeal | Fate::WeAreWrong => Backoff::WORLD,
+            });
+            let hold = retry_after.map(|asked| now + asked);
+            let next = (now + delay).max(hold.unwrap_or(now));
+            driven.queue().done(&id, Some(next), hold);
+        }
+    }
+}
+
+/// The wake-up as a delay of the steady clock; `None` for "only on change".
+fn delay_of(wake: &Wake, means: &Means) -> Option<Duration> {
+    match wake {
+        Wake::Now => Some(Duration::ZERO),
+        Wake::OnChange => None,
+        Wake::At(at) => {
+            let ahead = at.duration_since(means.clock.now());
+            // A moment is added so that the clock has certainly reached the asked time.
+            let ahead = ahead.saturating_add(jiff::SignedDuration::from_millis(1));
+            Some(Duration::try_from(ahead).unwrap_or(Duration::ZERO))
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! One pass over one resource: observe, plan, carry out, report.
+//!
+//! Decides nothing about the resource. A pass ends in one of four ways ([`End`]); the driver turns
+//! them into the time of the next one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use phased::fact::Fate;
+use phased::step::{Finalizer, Step};
+use phased::{
+    Controller, Live, ObjectId, Observed, Plan, Settings, StatusWrite, StepTrouble, Wake,
+    controller,
+};
+use serde_json::json;
+
+use crate::api::{ApplyMode, Server};
+use crate::clock::Clock;
+use crate::external::Outside;
+use crate::metrics::Metrics;
+use crate::random::Random;
+use crate::report::Reporter;
+use crate::steps::{Done, Hands};
+use crate::store::Store;
+use crate::trouble::ApiError;
+
+/// What passes work with, shared by all controllers.
+#[derive(Clone)]
+pub(crate) struct Means {
+    /// The API server.
+    pub(crate) server: Server,
+    /// What is known of the cluster.
+    pub(crate) store: Store,
+    /// Facts and actions outside the watched objects.
+    pub(crate) outside: Arc<dyn Outside>,
+    /// The time.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Passwords and jitter.
+    pub(crate) random: Arc<dyn Random>,
+    /// Counters.
+    pub(crate) metrics: Metrics,
+    /// Events.
+    pub(crate) reporter: Reporter,
+    /// What the operator was started with.
+    pub(crate) settings: Settings,
+}
+
+/// How a pass ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum End {
+    /// The plan was carried out; look again then.
+    Settled(Wake),
+    /// The view was stale: look again at once.
+    LookAgain,
+    /// Something could not be done.
+    Troubled {
+        /// Who must act.
+        fate: Fate,
+        /// How long the server asked us to stay away.
+        retry_after: Option<Duration>,
+    },
+    /// The resource does not exist.
+    Gone,
+}
+
+/// How often live reads may change the view within one pass.
+const LOOKS: usize = 16;
+
+/// What carrying the steps of a plan led to.
+enum Carried {
+    Through,
+    Seen(ObjectId, Live),
+    Failed(StepTrouble, Option<Duration>),
+    Stale,
+}
+
+/// One pass of controller `C` over the resource `id`.
+pub(crate) async fn pass<C: Controller>(means: &Means, id: &ObjectId) -> End {
+    let Some(root) = means.store.get(id) else { return End::Gone };
+    let root = root.as_ref().clone();
+    let view = match serde_json::from_value::<C::Resource>(root.value.clone()) {
+        Ok(resource) => Observed {
+            resource,
+            objects: means.store.select(&C::wants(&root)),
+            root,
+            facts: phased::Facts::new(),
+            troubles: Vec::new(),
+            now: means.clock.now(),
+            settings: means.settings.clone(),
+        },
+        Err(error) => return unreadable::<C>(means, id, &root, &error.to_string()).await,
+    };
+    Pass::<C> { means, id, view, rounds: 0, manager: controller::manager::<C>() }.run().await
+}
+
+async fn unreadable<C: Controller>(means: &Means, id: &ObjectId, root: &Live, error: &str) -> End {
+    means.metrics.unreadable(C::NAME);
+    tracing::error!(object = %id, error, "resource does not parse");
+    let plan = C::unreadable(root, error, &means.settings, means.clock.now());
+    let hands = hands_of(means, id, C::NAME);
+    for step in &plan.steps {
+        if let Err(error) = hands.carry_out(step, root).await {
+            return end_of(&error);
+        }
+    }
+    match write_status(means, id, &plan, &controller::manager::<C>()).await {
+        Ok(_) => End::Settled(plan.wake),
+        Err(error) => end_of(&error),
+    }
+}
+
+/// Writes the status that tells of a pass that panicked.
+pub(crate) async fn report_panic<C: Controller>(means: &Means, id: &ObjectId) {
+    let Some(root) = means.store.get(id) else { return };
+    let trouble = phased::Trouble {
+        fate: Fate::WeAreWrong,
+        reason: "InternalError".to_owned(),
+        message: "the operator met a fault of its own with this resource; its log has the details"
+            .to_owned(),
+    };
+    let plan = C::troubled(&root, &trouble, means.clock.now());
+    if let Err(error) = write_status(means, id, &plan, &controller::manager::<C>()).await {
+        tracing::error!(object = %id, %error, "status of a panicked pass could not be written");
+    }
+}
+
+fn hands_of<'a>(means: &'a Means, id: &'a ObjectId, name: &'static str) -> OwnedHands<'a> {
+    OwnedHands { means, id, manager: format!("steadfast/{name}") }
+}
+
+/// Hands with their own copy of the manager's name.
+struct OwnedHands<'a> {
+    means: &'a Means,
+    id: &'a ObjectId,
+    manager: String,
+}
+
+impl OwnedHands<'_> {
+    async fn carry_out(&self, step: &Step, root: &Live) -> Result<Done, ApiError> {
+        Hands {
+            server: &self.means.server,
+            store: &self.means.store,
+            outside: self.means.outside.as_ref(),
+            random: self.means.random.as_ref(),
+            metrics: &self.means.metrics,
+            manager: &self.manager,
+            root: self.id,
+        }
+        .carry_out(step, root)
+        .await
+    }
+}
+
+struct Pass<'a, C: Controller> {
+    means: &'a Means,
+    id: &'a ObjectId,
+    view: Observed<C::Resource>,
+    rounds: usize,
+    manager: String,
+}
+
+impl<C: Controller> Pass<'_, C> {
+    async fn run(&mut self) -> End {
+        for _ in 0..LOOKS {
+            let plan = self.decide().await;
+            match self.carry_out(&plan).await {
+                Carried::Through => return self.finish(&plan).await,
+                Carried::Seen(id, live) => {
+                    self.view.objects.insert(id, live);
+                }
+                Carried::Stale => return End::LookAgain,
+                Carried::Failed(trouble, retry_after) => {
+                    return self.tell(trouble, retry_after).await;
+                }
+            }
+        }
+        End::LookAgain
+    }
+
+    /// Plans, answering questions for as many rounds as a pass has.
+    async fn decide(&mut self) -> Plan {
+        loop {
+            let plan = C::plan(&self.view);
+            let open: Vec<_> =
+                plan.asks.iter().filter(|q| !self.view.facts.contains_key(*q)).collect();
+            if open.is_empty() || self.rounds >= Plan::ROUNDS {
+                return plan;
+            }
+            self.rounds += 1;
+            let answers =
+                join_all(open.iter().map(|question| self.means.outside.answer(question))).await;
+            for (question, answer) in open.into_iter().zip(answers) {
+                self.view.facts.insert(question.clone(), answer);
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, plan: &Plan) -> Carried {
+        let hands = hands_of(self.means, self.id, C::NAME);
+        for step in &plan.steps {
+            match hands.carry_out(step, &self.view.root).await {
+                Ok(Done::Written(Some(live))) if matches!(step, Step::Finalizer(_)) => {
+                    let changed_spec =
+                        live.metadata.generation != self.view.root.metadata.generation;
+                    self.view.root = live;
+                    if changed_spec {
+                        return Carried::Stale;
+                    }
+                }
+                Ok(Done::Written(_) | Done::Already) => {}
+                Ok(Done::Found(id, live)) => return Carried::Seen(id, live),
+                Err(ApiError::LookAgain(why)) => {
+                    tracing::debug!(object = %self.id, why, "looking again");
+                    return Carried::Stale;
+                }
+                Err(error) => {
+                    tracing::warn!(object = %self.id, step = %name_of(step), %error, "step failed");
+                    let (id, verb) = subject_of(step, self.id);
+                    let trouble = StepTrouble { id, verb, trouble: error.trouble() };
+                    return Carried::Failed(trouble, retry_after_of(&error));
+                }
+            }
+        }
+        Carried::Through
+    }
+
+    async fn finish(&mut self, plan: &Plan) -> End {
+        let released =
+            plan.steps.iter().any(|s| matches!(s, Step::Finalizer(Finalizer::Remove(_))));
+        if released {
+            self.announce(plan);
+            return End::Settled(plan.wake.clone());
+        }
+        match write_status(self.means, self.id, &self.rebased(plan), &self.manager).await {
+            Ok(written) => {
+                if written {
+                    self.announce(plan);
+                } else {
+                    self.publish(plan);
+                }
+                End::Settled(plan.wake.clone())
+            }
+            Err(ApiError::NotFound) => End::Gone,
+            Err(error) => {
+                if !matches!(error, ApiError::LookAgain(_)) {
+                    tracing::warn!(object = %self.id, %error, "status could not be written");
+                }
+                end_of(&error)
+            }
+        }
+    }
+
+    /// The plan with the version of the root after our own finalizer write.
+    fn rebased(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        if let Some(status) = &mut plan.status {
+            self.view.root.resource_version().clone_into(&mut status.resource_version);
+        }
+        plan
+    }
+
+    /// Lets the status tell of a step that failed, and ends the pass.
+    async fn tell(&mut self, trouble: StepTrouble, retry_after: Option<Duration>) -> End {
+        let fate = trouble.trouble.fate;
+        self.view.troubles.push(trouble);
+        let plan = self.decide().await;
+        match self.finish(&Plan { steps: Vec::new(), ..plan }).await {
+            End::Settled(_) => End::Troubled { fate, retry_after },
+            other => other,
+        }
+    }
+
+    fn announce(&self, plan: &Plan) {
+        if let Some(moved) = &plan.transition {
+            let from = if moved.from.is_empty() { "New" } else { &moved.from };
+            tracing::info!(
+                controller = C::NAME, namespace = %self.id.namespace, name = %self.id.name,
+                from, to = %moved.to, reason = moved.reason,
+                "STATE TRANSITION: {from} -> {}", moved.to
+            );
+            self.means.metrics.moved(C::NAME, &moved.to);
+        }
+        self.publish(plan);
+    }
+
+    fn publish(&self, plan: &Plan) {
+        for event in &plan.events {
+            self.means.reporter.publish(self.id, &self.view.root, event);
+        }
+    }
+}
+
+/// Writes the status of a plan, if it has one. Returns whether something was written.
+async fn write_status(
+    means: &Means,
+    id: &ObjectId,
+    plan: &Plan,
+    manager: &str,
+) -> Result<bool, ApiError> {
+    let Some(StatusWrite { status, uid, resource_version }) = &plan.status else {
+        return Ok(false);
+    };
+    let body = json!({
+        "apiVersion": id.kind.api_version(),
+        "kind": id.kind.kind,
+        "metadata": {
+            "name": id.name, "namespace": id.namespace,
+            "uid": uid, "resourceVersion": resource_version,
+        },
+        "status": status,
+    });
+    let mode = ApplyMode { manager, force: true };
+    let result = means.server.apply_status(id, &body, &mode).await;
+    means.metrics.wrote("apply status", id.kind.kind, if result.is_ok() { "ok" } else { "error" });
+    means.store.put(id, result?);
+    Ok(true)
+}
+
+fn retry_after_of(error: &ApiError) -> Option<Duration> {
+    match error {
+        ApiError::Trouble { retry_after, .. } => *retry_after,
+        ApiError::NotFound | ApiError::LookAgain(_) => None,
+    }
+}
+
+fn end_of(error: &ApiError) -> End {
+    match error {
+        ApiError::NotFound | ApiError::LookAgain(_) => End::LookAgain,
+        ApiError::Trouble { trouble, retry_after } => {
+            End::Troubled { fate: trouble.fate, retry_after: *retry_after }
+        }
+    }
+}
+
+/// The object that a step is about, and its verb as RBAC spells it.
+fn subject_of(step: &Step, root: &ObjectId) -> (ObjectId, String) {
+    match step {
+        Step::Apply(s) => (s.id.clone(), "patch".to_owned()),
+        Step::CreateOnce(s) => (s.id.clone(), "create".to_owned()),
+        Step::Derive(s) => (s.id.clone(), "patch".to_owned()),
+        Step::Delete(s) => (s.id.clone(), "delete".to_owned()),
+        Step::Finalizer(_) => (root.clone(), "patch".to_owned()),
+        Step::Act(s) => (root.clone(), s.name.to_owned()),
+    }
+}
+
+fn name_of(step: &Step) -> String {
+    match step {
+        Step::Apply(s) => format!("apply {}", s.id),
+        Step::CreateOnce(s) => format!("create {}", s.id),
+        Step::Derive(s) => format!("derive {}", s.id),
+        Step::Delete(s) => format!("delete {}", s.id),
+        Step::Finalizer(_) => "finalizer".to_owned(),
+        Step::Act(s) => s.name.to_owned(),
+    }
+}
