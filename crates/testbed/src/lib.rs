@@ -9,6 +9,7 @@ pub mod audit;
 pub mod binaries;
 pub mod cache;
 pub mod detached;
+pub mod stand_in;
 
 mod access;
 mod certificates;
