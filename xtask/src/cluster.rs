@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use testbed::{Options, binaries, detached};
+use testbed::{Options, binaries, detached::Site};
 
 /// What to do with the cluster.
 #[derive(Debug, Clone, Subcommand)]
@@ -58,20 +58,20 @@ fn build() -> Result<()> {
 }
 
 async fn up() -> Result<()> {
-    let cluster = detached::up(binaries::ensure()?, Options::default()).await?;
+    let cluster = Site::usual()?.up(&binaries::ensure()?, &Options::default()).await?;
     println!("Kubernetes {} at {}", cluster.version, cluster.url);
     println!("export KUBECONFIG={}", cluster.kubeconfig.display());
     Ok(())
 }
 
 async fn down() -> Result<()> {
-    let ended = detached::down().await?;
+    let ended = Site::usual()?.down().await?;
     println!("{ended} processes ended");
     Ok(())
 }
 
 fn status() -> Result<()> {
-    let Some(cluster) = detached::status()? else {
+    let Some(cluster) = Site::usual()?.status()? else {
         println!("no cluster");
         return Ok(());
     };
@@ -88,7 +88,7 @@ fn status() -> Result<()> {
 
 fn kubeconfig() -> Result<()> {
     let cluster =
-        detached::status()?.context("no cluster: start one with `cargo xtask cluster up`")?;
+        Site::usual()?.status()?.context("no cluster: start one with `cargo xtask cluster up`")?;
     println!("{}", cluster.kubeconfig.display());
     Ok(())
 }

@@ -56,67 +56,78 @@ impl Process {
     }
 }
 
-/// Starts a control plane that outlives this process.
-///
-/// # Errors
-/// One runs already, or the start fails; a failed start leaves nothing running.
-pub async fn up(binaries: Binaries, options: Options) -> Result<Cluster> {
-    let folder = folder()?;
-    let _lock = lock(&folder)?;
-    if let Some(cluster) = read(&folder)? {
+/// The place of one detached control plane: a folder with its record and contents.
+#[derive(Debug, Clone)]
+pub struct Site {
+    folder: PathBuf,
+}
+
+impl Site {
+    /// The user's: `cluster` in the cache folder.
+    ///
+    /// # Errors
+    /// No cache folder can be named.
+    pub fn usual() -> Result<Self> {
+        Ok(Self { folder: cache::folder()?.join("cluster") })
+    }
+
+    /// A place of the caller's choice, for a cluster beside the usual one.
+    pub fn at(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// Starts a control plane that outlives this process.
+    ///
+    /// # Errors
+    /// One runs already, or the start fails; a failed start leaves nothing running.
+    pub async fn up(&self, binaries: &Binaries, options: &Options) -> Result<Cluster> {
+        let _lock = lock(&self.folder)?;
+        if let Some(cluster) = self.status()? {
+            let idle = cluster.processes.iter().all(|process| !process.runs());
+            ensure!(idle, "a cluster runs already: take it down first (`cargo xtask cluster down`)");
+        }
+        match start(&self.folder, binaries, options).await {
+            Err(error) if is_port_conflict(&error) => start(&self.folder, binaries, options).await,
+            outcome => outcome,
+        }
+    }
+
+    /// Ends the programs of the recorded control plane and removes its contents. The number of programs
+    /// ended; zero if none ran.
+    ///
+    /// # Errors
+    /// A program does not end even when killed, or the folder cannot be removed.
+    pub async fn down(&self) -> Result<usize> {
+        let _lock = lock(&self.folder)?;
+        let Some(cluster) = self.status()? else { return Ok(0) };
         let running: Vec<_> = cluster.processes.iter().filter(|process| process.runs()).collect();
-        ensure!(running.is_empty(), "a cluster runs already: take it down first (`cargo xtask cluster down`)");
+        // The store goes last: the others write their last words to it.
+        for process in running.iter().rev() {
+            end(process).await?;
+        }
+        fs::remove_dir_all(self.folder.join(STATE)).context("remove the cluster's contents")?;
+        Ok(running.len())
     }
-    match start(&folder, &binaries, &options).await {
-        Err(error) if is_port_conflict(&error) => start(&folder, &binaries, &options).await,
-        outcome => outcome,
-    }
-}
 
-/// Ends the programs of the recorded control plane and removes its contents. The number of programs ended;
-/// zero if none ran.
-///
-/// # Errors
-/// A program does not end even when killed, or the folder cannot be removed.
-pub async fn down() -> Result<usize> {
-    let folder = folder()?;
-    let _lock = lock(&folder)?;
-    let Some(cluster) = read(&folder)? else { return Ok(0) };
-    let running: Vec<_> = cluster.processes.iter().filter(|process| process.runs()).collect();
-    // The store goes last: the others write their last words to it.
-    for process in running.iter().rev() {
-        end(process).await?;
+    /// The recorded control plane, if one was started and not taken down. Ask each process whether it runs.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub fn status(&self) -> Result<Option<Cluster>> {
+        let path = record(&self.folder);
+        match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map(Some).with_context(|| format!("read {}", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
+        }
     }
-    fs::remove_dir_all(folder.join(STATE)).context("remove the cluster's contents")?;
-    Ok(running.len())
-}
-
-/// The recorded control plane, if one was started and not taken down. Ask each process whether it runs.
-///
-/// # Errors
-/// The record cannot be read.
-pub fn status() -> Result<Option<Cluster>> {
-    read(&folder()?)
 }
 
 /// Subfolder with everything that belongs to the running cluster.
 const STATE: &str = "state";
 
-fn folder() -> Result<PathBuf> {
-    Ok(cache::folder()?.join("cluster"))
-}
-
 fn record(folder: &Path) -> PathBuf {
     folder.join(STATE).join("cluster.json")
-}
-
-fn read(folder: &Path) -> Result<Option<Cluster>> {
-    let path = record(folder);
-    match fs::read(&path) {
-        Ok(text) => Ok(Some(serde_json::from_slice(&text).with_context(|| format!("read {}", path.display()))?)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
-    }
 }
 
 fn lock(folder: &Path) -> Result<File> {
