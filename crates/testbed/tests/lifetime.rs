@@ -31,6 +31,7 @@ fn wait_until(what: &str, done: impl Fn() -> bool) -> Result<()> {
         if Instant::now() > deadline {
             bail!("waited too long: {what}");
         }
+        // poll: another process, which cannot tell us
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
@@ -47,6 +48,7 @@ async fn starter() -> Result<()> {
     let pids: Vec<String> = plane.processes().await.iter().map(|(_, pid)| pid.to_string()).collect();
     // The harness captures the macros' output, not this.
     writeln!(std::io::stderr(), "started {} {}", folder.display(), pids.join(" "))?;
+    // poll: nothing; the parent test kills this process long before
     tokio::time::sleep(PATIENCE).await;
     bail!("nobody killed the starter")
 }
