@@ -1,10 +1,12 @@
 //! `cargo xtask cluster`: a real control plane to try things on, kept until it is taken down.
 //!
-//! Only talks: `testbed` does the work. There is no node in it, so pods stay Pending.
+//! Only talks: `testbed` does the work. There is no node in it, so pods stay Pending unless `stand-in` runs.
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use testbed::{Options, binaries, detached::Site};
+use testbed::detached::{Cluster, Site};
+use testbed::stand_in::{PodStandIn, StandInOptions};
+use testbed::{Options, binaries};
 
 /// What to do with the cluster.
 #[derive(Debug, Clone, Subcommand)]
@@ -19,6 +21,8 @@ pub(crate) enum Command {
     Status,
     /// Print the path of the admin's kubeconfig
     Kubeconfig,
+    /// Until Ctrl-C, report pods as running and bind volumes, as a node would; runs no container
+    StandIn,
 }
 
 /// Arguments of `cargo xtask cluster`.
@@ -44,6 +48,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Down => runtime.block_on(down()),
         Command::Status => status(),
         Command::Kubeconfig => kubeconfig(),
+        Command::StandIn => runtime.block_on(stand_in()),
     }
 }
 
@@ -91,4 +96,15 @@ fn kubeconfig() -> Result<()> {
         Site::usual()?.status()?.context("no cluster: start one with `cargo xtask cluster up`")?;
     println!("{}", cluster.kubeconfig.display());
     Ok(())
+}
+
+async fn stand_in() -> Result<()> {
+    let client = running()?.client().await?;
+    let _worker = PodStandIn::start(client, StandInOptions::default()).await?;
+    println!("pods become ready without running; Ctrl-C ends this");
+    tokio::signal::ctrl_c().await.context("wait for Ctrl-C")
+}
+
+fn running() -> Result<Cluster> {
+    Site::usual()?.status()?.context("no cluster: start one with `cargo xtask cluster up`")
 }

@@ -31,7 +31,10 @@ pub enum Identity {
 impl Identity {
     /// A user and its groups.
     pub fn user(name: &str, groups: &[&str]) -> Self {
-        Self::User { name: name.to_owned(), groups: groups.iter().map(|group| (*group).to_owned()).collect() }
+        Self::User {
+            name: name.to_owned(),
+            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+        }
     }
 
     /// A service account.
@@ -52,7 +55,9 @@ impl Login {
     /// A user's, by certificate or by impersonation.
     pub(crate) fn user(authority: &Authority, name: &str, groups: &[String]) -> Result<Self> {
         if groups.len() <= 1 {
-            return Ok(Self::certificate(&authority.client(name, groups.first().map(String::as_str))?));
+            return Ok(Self::certificate(
+                &authority.client(name, groups.first().map(String::as_str))?,
+            ));
         }
         // JSON strings and lists are valid YAML, so quoting is right for any name.
         let name = serde_json::to_string(name).context("quote the user name")?;

@@ -59,13 +59,16 @@ pub struct AuditEntry {
 impl AuditEntry {
     /// Whether the request asks for a change, whatever the answer was. Dry runs ask for none.
     pub fn is_write(&self) -> bool {
-        let changing = ["create", "update", "patch", "delete", "deletecollection"].contains(&self.verb.as_str());
+        let changing = ["create", "update", "patch", "delete", "deletecollection"]
+            .contains(&self.verb.as_str());
         changing && !self.resource.is_empty() && !self.request_uri.contains("dryRun=")
     }
 
     fn parse(line: &str) -> Result<Self> {
         let event: Value = serde_json::from_str(line).context("parse an audit log line")?;
-        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| {
+            event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
         let user = Some(text("/impersonatedUser/username")).filter(|user| !user.is_empty());
         Ok(Self {
             verb: text("/verb"),
@@ -108,7 +111,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("audit.jsonl");
         assert_eq!(read(&path).expect("a missing log is empty"), Vec::new());
-        fs::write(&path, "{\"verb\":\"create\",\"objectRef\":{\"resource\":\"pods\"}}\n{\"verb\":\"del").expect("write");
+        fs::write(
+            &path,
+            "{\"verb\":\"create\",\"objectRef\":{\"resource\":\"pods\"}}\n{\"verb\":\"del",
+        )
+        .expect("write");
         let entries = read(&path).expect("read");
         assert_eq!(entries.len(), 1);
         assert!(entries[0].is_write());

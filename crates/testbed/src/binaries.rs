@@ -112,14 +112,19 @@ mod tests {
 
     #[test]
     fn versions_agree_with_the_pinned_module() {
-        let pinned = |module: &str, version: &str| MODULE.go_mod.contains(&format!("{module} {version}"));
+        let pinned =
+            |module: &str, version: &str| MODULE.go_mod.contains(&format!("{module} {version}"));
         assert!(pinned("k8s.io/kubernetes", KUBERNETES_VERSION));
         assert!(pinned("go.etcd.io/etcd/server/v3", ETCD_VERSION));
         assert!(MODULE.linker_flags.contains(&format!("gitVersion={KUBERNETES_VERSION} ")));
-        let unpinned = |line: &&str| line.trim_start().starts_with("k8s.io/") && line.contains(" v0.0.0 ");
+        let unpinned =
+            |line: &&str| line.trim_start().starts_with("k8s.io/") && line.contains(" v0.0.0 ");
         for line in MODULE.go_mod.lines().filter(unpinned) {
             let module = line.split_whitespace().next().expect("a line that is not blank");
-            assert!(MODULE.go_mod.contains(&format!("{module} => {module} v0.36.3")), "{module} has no replacement");
+            assert!(
+                MODULE.go_mod.contains(&format!("{module} => {module} v0.36.3")),
+                "{module} has no replacement"
+            );
         }
     }
 

@@ -14,7 +14,8 @@ use anyhow::{Context, Result};
 /// # Errors
 /// None of the three variables is set.
 pub fn folder() -> Result<PathBuf> {
-    let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let named =
+        |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     named("STEADFAST_CACHE")
         .or_else(|| named("XDG_CACHE_HOME").map(|base| base.join("steadfast")))
         .or_else(|| named("HOME").map(|home| home.join(".cache/steadfast")))

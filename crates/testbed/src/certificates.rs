@@ -9,8 +9,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
 };
 use std::io::Write;
 
@@ -33,8 +33,11 @@ impl Authority {
         let mut parameters = CertificateParams::default();
         parameters.distinguished_name.push(DnType::CommonName, "steadfast-testbed");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        parameters.key_usages =
-            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        parameters.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
         let key = KeyPair::generate().context("generate the authority's key")?;
         let issuer = CertifiedIssuer::self_signed(parameters, key).context("sign the authority")?;
         Ok(Self { issuer })
@@ -61,10 +64,15 @@ impl Authority {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut parameters = CertificateParams::new(names).context("name the API server")?;
         parameters.distinguished_name.push(DnType::CommonName, "kube-apiserver");
-        self.sign(parameters, ExtendedKeyUsagePurpose::ServerAuth).context("make the API server's certificate")
+        self.sign(parameters, ExtendedKeyUsagePurpose::ServerAuth)
+            .context("make the API server's certificate")
     }
 
-    fn sign(&self, mut parameters: CertificateParams, usage: ExtendedKeyUsagePurpose) -> Result<Credential> {
+    fn sign(
+        &self,
+        mut parameters: CertificateParams,
+        usage: ExtendedKeyUsagePurpose,
+    ) -> Result<Credential> {
         parameters.extended_key_usages = vec![usage];
         parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let key = KeyPair::generate()?;
@@ -92,7 +100,10 @@ pub(crate) fn write_files(authority: &Authority, layout: &Layout) -> Result<()> 
     // The controllers sign client certificates with the authority's key when a CertificateSigningRequest is approved.
     write(
         "authority",
-        &Credential { certificate: authority.certificate(), key: authority.issuer.key().serialize_pem() },
+        &Credential {
+            certificate: authority.certificate(),
+            key: authority.issuer.key().serialize_pem(),
+        },
     )?;
     write("server", &authority.server(&SERVER_NAMES)?)?;
     write("kubelet-client", &authority.client("kube-apiserver", Some("system:masters"))?)?;

@@ -49,7 +49,10 @@ pub struct ControlPlane {
 
 impl std::fmt::Debug for ControlPlane {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("ControlPlane").field("folder", &self.folder.path()).finish_non_exhaustive()
+        formatter
+            .debug_struct("ControlPlane")
+            .field("folder", &self.folder.path())
+            .finish_non_exhaustive()
     }
 }
 
@@ -82,8 +85,12 @@ impl ControlPlane {
     }
 
     async fn attempt(options: Options) -> Result<Self> {
-        let binaries = binaries::find().context("no control plane programs: run `cargo xtask cluster build`")?;
-        let folder = tempfile::Builder::new().prefix("steadfast-testbed-").tempdir().context("make a folder")?;
+        let binaries = binaries::find()
+            .context("no control plane programs: run `cargo xtask cluster build`")?;
+        let folder = tempfile::Builder::new()
+            .prefix("steadfast-testbed-")
+            .tempdir()
+            .context("make a folder")?;
         let group = Group::leashed(folder.path())?;
         let plant = Plant::prepare(Layout::new(folder.path()), binaries, options)?;
         let programs = plant.start_all(&group).await?;
@@ -114,7 +121,8 @@ impl ControlPlane {
     /// # Errors
     /// It is stopped already, or cannot be ended.
     pub async fn stop_api_server(&self) -> Result<()> {
-        let program = self.api_server.lock().await.take().context("the API server is stopped already")?;
+        let program =
+            self.api_server.lock().await.take().context("the API server is stopped already")?;
         program.end(API_SERVER_PATIENCE).await.map(drop)
     }
 
@@ -206,12 +214,20 @@ impl ControlPlane {
         let client = self.client().await?;
         let mut namespace = Namespace::default();
         namespace.metadata.generate_name = Some(format!("{prefix}-"));
-        let created = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+        let created = Api::<Namespace>::all(client.clone())
+            .create(&PostParams::default(), &namespace)
+            .await?;
         let name = created.name_any();
         if self.controllers.is_some() {
             let deadline = Instant::now() + SHORT_WAIT;
             let ask = || readiness::service_account_exists(&client, &name);
-            readiness::wait_for("the namespace's default service account", deadline, || Ok(()), ask).await?;
+            readiness::wait_for(
+                "the namespace's default service account",
+                deadline,
+                || Ok(()),
+                ask,
+            )
+            .await?;
         }
         Ok(name)
     }
@@ -229,10 +245,17 @@ impl ControlPlane {
             let request = http::Request::get(&uri).body(Vec::new()).context("build a request")?;
             self.client().await?.request_text(request).await.context("mark the audit log")?;
             let seen = || {
-                let found = audit::read(&path).is_ok_and(|log| log.iter().any(|entry| entry.request_uri == uri));
+                let found = audit::read(&path)
+                    .is_ok_and(|log| log.iter().any(|entry| entry.request_uri == uri));
                 std::future::ready(found)
             };
-            readiness::wait_for("our mark in the audit log", Instant::now() + SHORT_WAIT, || Ok(()), seen).await?;
+            readiness::wait_for(
+                "our mark in the audit log",
+                Instant::now() + SHORT_WAIT,
+                || Ok(()),
+                seen,
+            )
+            .await?;
         }
         let mut log = audit::read(&path)?;
         log.retain(|entry| !entry.request_uri.contains(MARKER));
@@ -244,7 +267,9 @@ impl ControlPlane {
         let login = match identity {
             Identity::Admin => Login::admin(authority)?,
             Identity::User { name, groups } => Login::user(authority, name, groups)?,
-            Identity::ServiceAccount { namespace, name } => Login::token(&self.token(namespace, name).await?),
+            Identity::ServiceAccount { namespace, name } => {
+                Login::token(&self.token(namespace, name).await?)
+            }
         };
         Ok(access::kubeconfig(authority, self.plant.ports.api_server, &login))
     }
@@ -257,7 +282,10 @@ impl ControlPlane {
         );
         let client = Client::try_from(config_from(&admin).await?).context("build a client")?;
         let request = TokenRequest {
-            spec: Some(TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() }),
+            spec: Some(TokenRequestSpec {
+                expiration_seconds: Some(3600),
+                ..TokenRequestSpec::default()
+            }),
             ..TokenRequest::default()
         };
         let accounts = Api::<ServiceAccount>::namespaced(client, namespace);
@@ -265,7 +293,10 @@ impl ControlPlane {
             .create_token_request(name, &PostParams::default(), &request)
             .await
             .with_context(|| format!("ask for a token of service account {namespace}/{name}"))?;
-        answer.status.and_then(|status| status.token).context("a token request was answered without a token")
+        answer
+            .status
+            .and_then(|status| status.token)
+            .context("a token request was answered without a token")
     }
 }
 
@@ -273,5 +304,7 @@ impl ControlPlane {
 pub(crate) async fn config_from(text: &str) -> Result<Config> {
     // The text holds a secret, so the parser's error, which may quote it, is not passed on.
     let parsed = Kubeconfig::from_yaml(text).ok().context("our own kubeconfig cannot be parsed")?;
-    Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await.context("read our own kubeconfig")
+    Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default())
+        .await
+        .context("read our own kubeconfig")
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use kube::Client;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::binaries::Binaries;
 use crate::cache;
+use crate::control_plane::config_from;
 use crate::launch::{Plant, Programs, is_port_conflict};
 use crate::layout::Layout;
 use crate::options::Options;
@@ -34,6 +36,17 @@ pub struct Cluster {
     pub kubeconfig: PathBuf,
     /// The programs.
     pub processes: Vec<Process>,
+}
+
+impl Cluster {
+    /// A client of the admin.
+    ///
+    /// # Errors
+    /// The kubeconfig cannot be read.
+    pub async fn client(&self) -> Result<Client> {
+        let text = fs::read_to_string(&self.kubeconfig).context("read the cluster's kubeconfig")?;
+        Client::try_from(config_from(&text).await?).context("build a client")
+    }
 }
 
 /// One program of a detached control plane.
@@ -84,7 +97,10 @@ impl Site {
         let _lock = lock(&self.folder)?;
         if let Some(cluster) = self.status()? {
             let idle = cluster.processes.iter().all(|process| !process.runs());
-            ensure!(idle, "a cluster runs already: take it down first (`cargo xtask cluster down`)");
+            ensure!(
+                idle,
+                "a cluster runs already: take it down first (`cargo xtask cluster down`)"
+            );
         }
         match start(&self.folder, binaries, options).await {
             Err(error) if is_port_conflict(&error) => start(&self.folder, binaries, options).await,
@@ -116,7 +132,9 @@ impl Site {
     pub fn status(&self) -> Result<Option<Cluster>> {
         let path = record(&self.folder);
         match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map(Some).with_context(|| format!("read {}", path.display())),
+            Ok(text) => serde_json::from_slice(&text)
+                .map(Some)
+                .with_context(|| format!("read {}", path.display())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
         }
@@ -165,7 +183,12 @@ fn processes(plant: &Plant, programs: &Programs) -> Result<Vec<Process>> {
         let started = start_time(pid).with_context(|| format!("{name} has ended"))?;
         Ok(Process { name: name.to_owned(), pid, started, port })
     };
-    programs.numbers().into_iter().zip(ports).map(|(program, port)| describe(program, port)).collect()
+    programs
+        .numbers()
+        .into_iter()
+        .zip(ports)
+        .map(|(program, port)| describe(program, port))
+        .collect()
 }
 
 async fn end(process: &Process) -> Result<()> {

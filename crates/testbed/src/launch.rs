@@ -57,7 +57,10 @@ impl Plant {
         certificates::write_files(&authority, &layout)?;
         write_private(&layout.file("audit-policy.yaml"), audit::POLICY)?;
         let admin = Login::admin(&authority)?;
-        write_private(&layout.admin_kubeconfig(), &access::kubeconfig(&authority, ports.api_server, &admin))?;
+        write_private(
+            &layout.admin_kubeconfig(),
+            &access::kubeconfig(&authority, ports.api_server, &admin),
+        )?;
         let controllers = Login::user(&authority, "system:kube-controller-manager", &[])?;
         write_private(
             &layout.file("controller-manager.kubeconfig"),
@@ -85,13 +88,23 @@ impl Plant {
         readiness::wait_for("namespace default", deadline, || etcd.check_running(), ask).await?;
         if let Some(program) = &mut controllers {
             let ask = || readiness::service_account_exists(&client, "default");
-            readiness::wait_for("the default service account", deadline, || program.check_running(), ask).await?;
+            readiness::wait_for(
+                "the default service account",
+                deadline,
+                || program.check_running(),
+                ask,
+            )
+            .await?;
         }
         Ok(Programs { etcd, api_server, controllers })
     }
 
     /// Starts the API server alone and waits until it says that it is ready.
-    pub(crate) async fn start_api_server(&self, group: &Group, deadline: Instant) -> Result<Program> {
+    pub(crate) async fn start_api_server(
+        &self,
+        group: &Group,
+        deadline: Instant,
+    ) -> Result<Program> {
         let mut program = self.start(programs::API_SERVER, group)?;
         let client = self.client().await?;
         let ask = || readiness::api_server_ready(&client);
@@ -113,14 +126,17 @@ impl Plant {
                 arguments::controller_manager(layout, ports, options),
             ),
         };
-        let path = path.with_context(|| format!("no {name} program: run `cargo xtask cluster build`"))?;
+        let path =
+            path.with_context(|| format!("no {name} program: run `cargo xtask cluster build`"))?;
         Program::start(name, path, &arguments, (group, layout.log(name)))
     }
 
     /// An admin client that answers at once rather than trying again by itself.
     async fn client(&self) -> Result<Client> {
         let admin = Login::admin(&self.authority)?;
-        let mut config = config_from(&access::kubeconfig(&self.authority, self.ports.api_server, &admin)).await?;
+        let mut config =
+            config_from(&access::kubeconfig(&self.authority, self.ports.api_server, &admin))
+                .await?;
         config.default_retry = false;
         config.read_timeout = Some(Duration::from_secs(5));
         Client::try_from(config).context("build a client")

@@ -10,7 +10,8 @@ pub(crate) fn free<const COUNT: usize>() -> Result<[u16; COUNT]> {
     let mut held = Vec::with_capacity(COUNT);
     let mut ports = [0; COUNT];
     for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free loopback port")?;
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free loopback port")?;
         *port = listener.local_addr().context("read the port that was found")?.port();
         held.push(listener);
     }

@@ -41,7 +41,8 @@ impl ToolModule {
             digest.update(text);
             digest.update([0]);
         }
-        let digest: String = digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let digest: String =
+            digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         Ok(cache::folder()?.join(self.name).join(format!("{}-{digest}", self.version)))
     }
 
@@ -83,7 +84,10 @@ impl ToolModule {
 
     /// Builds one program beside its final name and renames it, so that nobody ever runs half a file.
     fn build(&self, folder: &Path, program: &str, package: &str) -> Result<()> {
-        eprintln!("testbed: building {program} for {} from {package} (minutes when cold)", self.version);
+        eprintln!(
+            "testbed: building {program} for {} from {package} (minutes when cold)",
+            self.version
+        );
         let unfinished = folder.join(format!(".{program}.unfinished"));
         let status = Command::new("go")
             .current_dir(folder)
@@ -99,6 +103,7 @@ impl ToolModule {
             .status()
             .context("run `go build`: is Go 1.26 or newer on the PATH?")?;
         ensure!(status.success(), "`go build {package}` ended with {status}; its output is above");
-        fs::rename(&unfinished, folder.join(program)).with_context(|| format!("put {program} in place"))
+        fs::rename(&unfinished, folder.join(program))
+            .with_context(|| format!("put {program} in place"))
     }
 }

@@ -15,7 +15,8 @@ fn settings(namespace: &str, data: &[(&str, &str)]) -> ConfigMap {
     let mut settings = ConfigMap::default();
     settings.metadata.name = Some("settings".to_owned());
     settings.metadata.namespace = Some(namespace.to_owned());
-    settings.data = Some(data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect());
+    settings.data =
+        Some(data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect());
     settings
 }
 
@@ -51,7 +52,8 @@ async fn server_side_apply_tells_owners_apart() -> Result<()> {
         async move { maps.patch("settings", &parameters, &Patch::Apply(&wanted)).await }
     };
     apply("first", &[("color", "red")]).await?;
-    let conflict = apply("second", &[("color", "blue")]).await.expect_err("the field has another owner");
+    let conflict =
+        apply("second", &[("color", "blue")]).await.expect_err("the field has another owner");
     ensure!(matches!(&conflict, kube::Error::Api(status) if status.is_conflict()), "{conflict}");
     apply("second", &[("size", "big")]).await?;
     // Who stops declaring a field gives it up, and with the last owner the field goes.
@@ -79,7 +81,11 @@ async fn the_audit_log_counts_writes_by_user_and_agent() -> Result<()> {
     let log = plane.audit_log().await?;
     let ours: Vec<_> = log
         .iter()
-        .filter(|entry| entry.namespace == namespace && entry.user_agent == "audit-test/1" && entry.user == "auditor")
+        .filter(|entry| {
+            entry.namespace == namespace
+                && entry.user_agent == "audit-test/1"
+                && entry.user == "auditor"
+        })
         .map(|entry| (entry.verb.as_str(), entry.resource.as_str(), entry.code, entry.is_write()))
         .collect();
     let expected = [
@@ -108,7 +114,8 @@ async fn clients_are_who_they_say() -> Result<()> {
         let client = plane.client_as(&identity).await?;
         let reviews = Api::<SelfSubjectReview>::all(client.clone());
         let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
-        let info = review.status.and_then(|status| status.user_info).context("a review has a user")?;
+        let info =
+            review.status.and_then(|status| status.user_info).context("a review has a user")?;
         ensure!(info.username.as_deref() == Some(user), "{info:?}");
         let seen = info.groups.unwrap_or_default();
         ensure!(groups.iter().all(|group| seen.iter().any(|name| name == group)), "{seen:?}");
@@ -128,7 +135,8 @@ async fn the_api_server_restarts_with_its_contents() -> Result<()> {
     }
     let plane = ControlPlane::start(Options { controllers: false, ..Options::default() }).await?;
     let maps = Api::<ConfigMap>::namespaced(plane.client().await?, "default");
-    let before = maps.create(&PostParams::default(), &settings("default", &[("color", "red")])).await?;
+    let before =
+        maps.create(&PostParams::default(), &settings("default", &[("color", "red")])).await?;
     plane.stop_api_server().await?;
     ensure!(maps.get("settings").await.is_err(), "a stopped server answered");
     plane.start_api_server().await?;
@@ -145,9 +153,17 @@ async fn nothing_is_left_after_stop_or_drop() -> Result<()> {
     for by_stop in [true, false] {
         let plane = ControlPlane::start(Options::default()).await?;
         let processes = plane.processes().await;
-        let folder = plane.kubeconfig_path().parent().context("the kubeconfig lies in a folder")?.to_owned();
-        ensure!(processes.len() == 3 && processes.iter().all(|(_, pid)| runs(*pid)), "{processes:?}");
-        if by_stop { plane.stop()? } else { drop(plane) }
+        let folder =
+            plane.kubeconfig_path().parent().context("the kubeconfig lies in a folder")?.to_owned();
+        ensure!(
+            processes.len() == 3 && processes.iter().all(|(_, pid)| runs(*pid)),
+            "{processes:?}"
+        );
+        if by_stop {
+            plane.stop()?
+        } else {
+            drop(plane)
+        }
         ensure!(processes.iter().all(|(_, pid)| !runs(*pid)), "some still run: {processes:?}");
         ensure!(!folder.exists(), "{} is still there", folder.display());
     }

@@ -6,8 +6,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use testbed::detached::{Process, Site};
 use testbed::{ControlPlane, Options};
 
@@ -22,7 +20,8 @@ fn without_controllers() -> Options {
 
 /// Whether a process runs, and is not merely waiting to be reaped.
 fn runs(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|status| !status.contains(") Z "))
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|status| !status.contains(") Z "))
 }
 
 fn wait_until(what: &str, done: impl Fn() -> bool) -> Result<()> {
@@ -32,6 +31,7 @@ fn wait_until(what: &str, done: impl Fn() -> bool) -> Result<()> {
             bail!("waited too long: {what}");
         }
         // poll: another process, which cannot tell us
+        // poll: other processes' ends, which nothing announces to us
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
@@ -44,13 +44,15 @@ async fn starter() -> Result<()> {
         return Ok(());
     }
     let plane = ControlPlane::start(without_controllers()).await?;
-    let folder = plane.kubeconfig_path().parent().context("the kubeconfig lies in a folder")?.to_owned();
-    let pids: Vec<String> = plane.processes().await.iter().map(|(_, pid)| pid.to_string()).collect();
+    let folder =
+        plane.kubeconfig_path().parent().context("the kubeconfig lies in a folder")?.to_owned();
+    let pids: Vec<String> =
+        plane.processes().await.iter().map(|(_, pid)| pid.to_string()).collect();
     // The harness captures the macros' output, not this.
     writeln!(std::io::stderr(), "started {} {}", folder.display(), pids.join(" "))?;
     // poll: nothing; the parent test kills this process long before
-    tokio::time::sleep(PATIENCE).await;
-    bail!("nobody killed the starter")
+    std::io::stdin().read_line(&mut String::new())?;
+    bail!("nobody killed the starter before its input ended")
 }
 
 #[test]
@@ -61,11 +63,15 @@ fn the_programs_end_with_a_killed_starter() -> Result<()> {
     let mut starter = Command::new(std::env::current_exe()?)
         .args(["--exact", "starter"])
         .env(STARTER, "1")
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()?;
     let output = BufReader::new(starter.stderr.take().context("a pipe was asked for")?);
-    let told = output.lines().map_while(Result::ok).find_map(|line| Some(line.strip_prefix("started ")?.to_owned()));
+    let told = output
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix("started ")?.to_owned()));
     let told = told.context("the starter ended before it had started anything")?;
     let mut words = told.split(' ');
     let folder = PathBuf::from(words.next().context("a folder")?);
@@ -83,18 +89,25 @@ async fn a_detached_cluster_stays_until_it_is_taken_down() -> Result<()> {
     let Some(binaries) = testbed::require_or_skip()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let site = Site::at(folder.path());
-    ensure!(site.status()?.is_none() && site.down().await? == 0, "there is a cluster before its start");
+    ensure!(
+        site.status()?.is_none() && site.down().await? == 0,
+        "there is a cluster before its start"
+    );
 
     let cluster = site.up(&binaries, &without_controllers()).await?;
     ensure!(site.status()?.as_ref() == Some(&cluster), "the record differs from what was started");
-    ensure!(cluster.processes.len() == 2 && cluster.processes.iter().all(Process::runs), "{cluster:?}");
-    let config = Kubeconfig::read_from(&cluster.kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
-    let version = Client::try_from(config)?.apiserver_version().await?.git_version;
+    ensure!(
+        cluster.processes.len() == 2 && cluster.processes.iter().all(Process::runs),
+        "{cluster:?}"
+    );
+    let version = cluster.client().await?.apiserver_version().await?.git_version;
     ensure!(version == cluster.version, "{version} is served, {} recorded", cluster.version);
 
     let second = site.up(&binaries, &without_controllers()).await;
-    ensure!(second.is_err_and(|error| error.to_string().contains("already")), "two clusters in one place");
+    ensure!(
+        second.is_err_and(|error| error.to_string().contains("already")),
+        "two clusters in one place"
+    );
     ensure!(site.down().await? == 2, "two processes ran");
     ensure!(cluster.processes.iter().all(|process| !process.runs()), "{cluster:?}");
     ensure!(site.status()?.is_none(), "the record is still there");

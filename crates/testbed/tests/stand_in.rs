@@ -36,7 +36,8 @@ async fn stage(prefix: &str) -> Result<Option<Stage>> {
     let plane = ControlPlane::shared().await?;
     let client = plane.client().await?;
     let namespace = plane.create_namespace(prefix).await?;
-    let stand_in = PodStandIn::start(client.clone(), StandInOptions::in_namespace(&namespace)).await?;
+    let stand_in =
+        PodStandIn::start(client.clone(), StandInOptions::in_namespace(&namespace)).await?;
     Ok(Some(Stage { plane, client, namespace, stand_in }))
 }
 
@@ -63,7 +64,10 @@ impl Stage {
                 }],
             },
         });
-        Ok(self.api::<StatefulSet>().patch("zoo", &PatchParams::apply("test"), &Patch::Apply(set)).await?)
+        Ok(self
+            .api::<StatefulSet>()
+            .patch("zoo", &PatchParams::apply("test"), &Patch::Apply(set))
+            .await?)
     }
 }
 
@@ -78,7 +82,9 @@ where
     let watch = async {
         while let Some(event) = events.next().await {
             match event {
-                Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => last = Some(object),
+                Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
+                    last = Some(object)
+                }
                 Ok(watcher::Event::Delete(_) | watcher::Event::Init) => last = None,
                 Ok(watcher::Event::InitDone) | Err(_) => {}
             }
@@ -98,7 +104,10 @@ fn waiting_reason(pod: &Pod) -> Option<&str> {
 
 fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn ready_replicas(set: Option<&StatefulSet>) -> i32 {
@@ -130,11 +139,13 @@ async fn a_stateful_set_becomes_ready_rolls_out_shrinks_and_goes() -> Result<()>
     stage.apply_set(1, "zoo:2").await?;
     until(stage.api::<Pod>(), "zoo-1", |pod| pod.is_none()).await?;
     let volume = stage.api::<PersistentVolumeClaim>().get("data-zoo-0").await?;
-    let volume = volume.spec.and_then(|spec| spec.volume_name).context("a bound claim names its volume")?;
+    let volume =
+        volume.spec.and_then(|spec| spec.volume_name).context("a bound claim names its volume")?;
     sets.delete("zoo", &DeleteParams::foreground()).await?;
     until(sets, "zoo", |set| set.is_none()).await?;
     until(stage.api::<PersistentVolumeClaim>(), "data-zoo-0", |claim| claim.is_none()).await?;
-    until(Api::<PersistentVolume>::all(stage.client.clone()), &volume, |volume| volume.is_none()).await
+    until(Api::<PersistentVolume>::all(stage.client.clone()), &volume, |volume| volume.is_none())
+        .await
 }
 
 #[tokio::test]
@@ -154,10 +165,14 @@ async fn a_settled_cluster_costs_no_writes() -> Result<()> {
 
     let log = stage.plane.audit_log().await?;
     let status_writes = log.iter().filter(|entry| {
-        (entry.namespace == stage.namespace) && entry.resource == "pods" && entry.subresource == "status" && entry.is_write()
+        (entry.namespace == stage.namespace)
+            && entry.resource == "pods"
+            && entry.subresource == "status"
+            && entry.is_write()
     });
     // Waiting for its claim, ready, not ready: nothing is written twice.
-    let codes: Vec<u16> = status_writes.map(|entry| entry.code).filter(|code| *code == 200).collect();
+    let codes: Vec<u16> =
+        status_writes.map(|entry| entry.code).filter(|code| *code == 200).collect();
     ensure!((2..=3).contains(&codes.len()), "{} writes of one pod's status", codes.len());
     Ok(())
 }
@@ -167,15 +182,18 @@ async fn pods_fail_as_asked_and_recover() -> Result<()> {
     let Some(stage) = stage("fail").await? else { return Ok(()) };
     stage.stand_in.set_rule(|pod| {
         let image = pod.spec.as_ref()?.containers.first()?.image.as_deref()?;
-        (image == "zoo:bad").then(|| Outcome::ImagePullBackOff { message: "no such image".to_owned() })
+        (image == "zoo:bad")
+            .then(|| Outcome::ImagePullBackOff { message: "no such image".to_owned() })
     });
     let pods = stage.api::<Pod>();
     stage.apply_set(1, "zoo:bad").await?;
-    until(pods.clone(), "zoo-0", |pod| pod.and_then(waiting_reason) == Some("ImagePullBackOff")).await?;
+    until(pods.clone(), "zoo-0", |pod| pod.and_then(waiting_reason) == Some("ImagePullBackOff"))
+        .await?;
 
     let crash = Outcome::CrashLoopBackOff { exit_code: 3, message: "disk full".to_owned() };
     stage.stand_in.set_outcome(&stage.namespace, "zoo-0", crash);
-    until(pods.clone(), "zoo-0", |pod| pod.and_then(waiting_reason) == Some("CrashLoopBackOff")).await?;
+    until(pods.clone(), "zoo-0", |pod| pod.and_then(waiting_reason) == Some("CrashLoopBackOff"))
+        .await?;
     let status = pods.get("zoo-0").await?.status.and_then(|status| status.container_statuses);
     let container = status.and_then(|list| list.into_iter().next()).context("a container")?;
     let last = container.last_state.and_then(|state| state.terminated).context("a last run")?;
@@ -187,14 +205,20 @@ async fn pods_fail_as_asked_and_recover() -> Result<()> {
     stage.stand_in.hold_termination(&stage.namespace, "zoo-0", true);
     let before = pods.get("zoo-0").await?;
     pods.delete("zoo-0", &DeleteParams::default()).await?;
-    until(pods.clone(), "zoo-0", |pod| pod.is_some_and(|pod| pod.metadata.deletion_timestamp.is_some())).await?;
+    until(pods.clone(), "zoo-0", |pod| {
+        pod.is_some_and(|pod| pod.metadata.deletion_timestamp.is_some())
+    })
+    .await?;
     let nowhere = Outcome::Unschedulable { message: "0/1 nodes are available".to_owned() };
     stage.stand_in.set_outcome(&stage.namespace, "zoo-0", nowhere);
     stage.stand_in.hold_termination(&stage.namespace, "zoo-0", false);
     until(pods, "zoo-0", |pod| {
         let Some(pod) = pod.filter(|pod| pod.uid() != before.uid()) else { return false };
         let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-        conditions.into_iter().flatten().any(|condition| condition.reason.as_deref() == Some("Unschedulable"))
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition.reason.as_deref() == Some("Unschedulable"))
     })
     .await
 }
@@ -218,7 +242,8 @@ async fn claims_wait_while_held_and_grow() -> Result<()> {
     let bigger = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
     claims.patch("data-zoo-0", &PatchParams::default(), &Patch::Merge(bigger)).await?;
     until(claims, "data-zoo-0", |claim| {
-        let capacity = claim.and_then(|claim| claim.status.as_ref()?.capacity.as_ref()?.get("storage"));
+        let capacity =
+            claim.and_then(|claim| claim.status.as_ref()?.capacity.as_ref()?.get("storage"));
         capacity.is_some_and(|capacity| capacity.0 == "2Gi")
     })
     .await
@@ -252,7 +277,8 @@ async fn a_daemon_set_covers_a_new_node_and_services_find_pods() -> Result<()> {
         .await?;
     let ready = |count: i32| {
         move |set: Option<&DaemonSet>| {
-            set.and_then(|set| set.status.as_ref()).is_some_and(|status| status.number_ready == count)
+            set.and_then(|set| set.status.as_ref())
+                .is_some_and(|status| status.number_ready == count)
         }
     };
     until(sets.clone(), "collector", ready(1)).await?;
@@ -260,9 +286,13 @@ async fn a_daemon_set_covers_a_new_node_and_services_find_pods() -> Result<()> {
     until(sets, "collector", ready(2)).await?;
 
     let slices = Api::<EndpointSlice>::default_namespaced(client.clone());
-    let found = slices.list(&ListParams::default().labels("kubernetes.io/service-name=collector")).await?;
+    let found =
+        slices.list(&ListParams::default().labels("kubernetes.io/service-name=collector")).await?;
     let slice = found.items.first().context("the service has an endpoint slice")?.name_any();
-    until(slices, &slice, |slice| slice.is_some_and(|slice| slice.endpoints.iter().flatten().count() == 2)).await?;
+    until(slices, &slice, |slice| {
+        slice.is_some_and(|slice| slice.endpoints.iter().flatten().count() == 2)
+    })
+    .await?;
     let node = Api::<Node>::all(client).get(NODE).await?;
     ensure!(node.spec.and_then(|spec| spec.taints).is_none(), "the node is tainted");
     plane.stop()
@@ -282,10 +312,13 @@ async fn a_job_completes_and_addresses_are_the_callers_choice() -> Result<()> {
     };
     let _stand_in = PodStandIn::start(client.clone(), options).await?;
     let jobs = Api::<k8s_openapi::api::batch::v1::Job>::namespaced(client.clone(), &namespace);
-    let job = serde_json::from_value(json!({"metadata": {"name": "once"}, "spec": {"template": {"spec": {
-        "restartPolicy": "Never", "containers": [{"name": "main", "image": "once:1"}]}}}}))?;
+    let job = serde_json::from_value(
+        json!({"metadata": {"name": "once"}, "spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "main", "image": "once:1"}]}}}}),
+    )?;
     jobs.create(&PostParams::default(), &job).await?;
-    until(jobs, "once", |job| job.and_then(|job| job.status.as_ref()?.succeeded) == Some(1)).await?;
+    until(jobs, "once", |job| job.and_then(|job| job.status.as_ref()?.succeeded) == Some(1))
+        .await?;
     let pods = Api::<Pod>::namespaced(client, &namespace).list(&ListParams::default()).await?;
     let address = pods.items.first().and_then(|pod| pod.status.as_ref()?.pod_ip.clone());
     ensure!(address.as_deref() == Some("127.1.0.1"), "{address:?}");

@@ -103,5 +103,9 @@ pub(crate) fn controller_manager(layout: &Layout, ports: Ports, options: &Option
 }
 
 fn controllers(options: &Options) -> &'static str {
-    if options.node_lifecycle { "*" } else { "*,-node-lifecycle-controller,-taint-eviction-controller" }
+    if options.node_lifecycle {
+        "*"
+    } else {
+        "*,-node-lifecycle-controller,-taint-eviction-controller"
+    }
 }

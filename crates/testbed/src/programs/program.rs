@@ -29,7 +29,8 @@ impl Program {
         arguments: &[String],
         (group, log): (&Group, PathBuf),
     ) -> Result<Self> {
-        let output = File::options().create(true).append(true).open(&log).context("open a program's log")?;
+        let output =
+            File::options().create(true).append(true).open(&log).context("open a program's log")?;
         let errors = output.try_clone().context("share a program's log")?;
         let child = Command::new(path)
             .args(arguments)

@@ -44,7 +44,8 @@ pub(crate) fn is_bound(claim: &PersistentVolumeClaim) -> bool {
 
 /// Makes the volume of a claim that waits for us, or grows it.
 pub(crate) async fn settle(client: &Client, claim: &PersistentVolumeClaim) -> Result<()> {
-    let outcome = if is_bound(claim) { grow(client, claim).await } else { provision(client, claim).await };
+    let outcome =
+        if is_bound(claim) { grow(client, claim).await } else { provision(client, claim).await };
     match outcome {
         // Made before, or changed meanwhile: the watch tells of it.
         Err(error) if is(&error, 404) || is(&error, 409) => Ok(()),
@@ -54,15 +55,19 @@ pub(crate) async fn settle(client: &Client, claim: &PersistentVolumeClaim) -> Re
 
 /// Removes a volume of ours whose claim has gone.
 pub(crate) async fn clear(client: &Client, volume: &PersistentVolume) -> Result<()> {
-    let released = volume.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Released");
-    let policy = volume.spec.as_ref().and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
+    let released =
+        volume.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Released");
+    let policy =
+        volume.spec.as_ref().and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
     let ending = volume.metadata.deletion_timestamp.is_some();
     if !released || ending || policy != Some("Delete") || !is_ours(volume) {
         return Ok(());
     }
     let volumes = Api::<PersistentVolume>::all(client.clone());
     match volumes.delete(&volume.name_any(), &DeleteParams::default()).await {
-        Err(error) if !is(&error, 404) => Err(error).with_context(|| format!("volume {}", volume.name_any())),
+        Err(error) if !is(&error, 404) => {
+            Err(error).with_context(|| format!("volume {}", volume.name_any()))
+        }
         _ => Ok(()),
     }
 }
@@ -72,9 +77,12 @@ fn is_ours(volume: &PersistentVolume) -> bool {
 }
 
 async fn provision(client: &Client, claim: &PersistentVolumeClaim) -> kube::Result<()> {
-    let asked = claim.annotations().get(PROVISIONER_OF_CLAIM).is_some_and(|name| name == PROVISIONER);
+    let asked =
+        claim.annotations().get(PROVISIONER_OF_CLAIM).is_some_and(|name| name == PROVISIONER);
     let ending = claim.metadata.deletion_timestamp.is_some();
-    let (Some(uid), Some(spec), true, false) = (claim.uid(), &claim.spec, asked, ending) else { return Ok(()) };
+    let (Some(uid), Some(spec), true, false) = (claim.uid(), &claim.spec, asked, ending) else {
+        return Ok(());
+    };
     let name = format!("pvc-{uid}");
     let volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume",
@@ -92,25 +100,36 @@ async fn provision(client: &Client, claim: &PersistentVolumeClaim) -> kube::Resu
             },
         },
     });
-    let volume: PersistentVolume = serde_json::from_value(volume).map_err(kube::Error::SerdeError)?;
+    let volume: PersistentVolume =
+        serde_json::from_value(volume).map_err(kube::Error::SerdeError)?;
     Api::all(client.clone()).create(&PostParams::default(), &volume).await.map(drop)
 }
 
 /// Gives a bound claim the size it asks for, volume first. The API server lets requests only grow.
 async fn grow(client: &Client, claim: &PersistentVolumeClaim) -> kube::Result<()> {
-    let capacity = claim.status.as_ref().and_then(|status| status.capacity.as_ref()?.get("storage"));
-    let Some(wanted) = requested(claim).filter(|wanted| Some(wanted) != capacity) else { return Ok(()) };
+    let capacity =
+        claim.status.as_ref().and_then(|status| status.capacity.as_ref()?.get("storage"));
+    let Some(wanted) = requested(claim).filter(|wanted| Some(wanted) != capacity) else {
+        return Ok(());
+    };
     let volumes = Api::<PersistentVolume>::all(client.clone());
-    let Some(volume) = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_ref()) else { return Ok(()) };
+    let Some(volume) = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_ref()) else {
+        return Ok(());
+    };
     if volumes.get_opt(volume).await?.is_none_or(|volume| !is_ours(&volume)) {
         return Ok(());
     }
     let patch = json!({"spec": {"capacity": {"storage": wanted}}});
     volumes.patch(volume, &PatchParams::default(), &Patch::Merge(patch)).await?;
-    let claims =
-        Api::<PersistentVolumeClaim>::namespaced(client.clone(), &claim.namespace().unwrap_or_default());
+    let claims = Api::<PersistentVolumeClaim>::namespaced(
+        client.clone(),
+        &claim.namespace().unwrap_or_default(),
+    );
     let patch = json!({"status": {"capacity": {"storage": wanted}, "conditions": null}});
-    claims.patch_status(&claim.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+    claims
+        .patch_status(&claim.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map(drop)
 }
 
 fn requested(claim: &PersistentVolumeClaim) -> Option<Quantity> {

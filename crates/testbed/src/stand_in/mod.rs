@@ -100,7 +100,8 @@ impl PodStandIn {
 
     /// What becomes of one pod from now on, also of a later one with that name.
     pub fn set_outcome(&self, namespace: &str, pod: &str, outcome: Outcome) {
-        self.script.change(|plot| plot.outcomes.insert((namespace.to_owned(), pod.to_owned()), outcome));
+        self.script
+            .change(|plot| plot.outcomes.insert((namespace.to_owned(), pod.to_owned()), outcome));
     }
 
     /// Forgets what [`Self::set_outcome`] said of the pod.
@@ -117,7 +118,8 @@ impl PodStandIn {
     /// Whether a deleted pod goes (the usual) or stays terminating, as on a node that does not answer.
     pub fn hold_termination(&self, namespace: &str, pod: &str, hold: bool) {
         let key = (namespace.to_owned(), pod.to_owned());
-        self.script.change(|plot| if hold { plot.held.insert(key) } else { plot.held.remove(&key) });
+        self.script
+            .change(|plot| if hold { plot.held.insert(key) } else { plot.held.remove(&key) });
     }
 
     /// Whether claims are bound and grown (the usual) or left pending, as without a provisioner.

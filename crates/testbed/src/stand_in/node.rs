@@ -15,7 +15,11 @@ use super::pods::is;
 pub(crate) const LABEL: &str = "steadfast.dev/stand-in";
 
 /// Creates a ready node; one that is there already stays as it is.
-pub(crate) async fn create(client: &Client, name: &str, labels: &BTreeMap<String, String>) -> Result<()> {
+pub(crate) async fn create(
+    client: &Client,
+    name: &str,
+    labels: &BTreeMap<String, String>,
+) -> Result<()> {
     let mut all = labels.clone();
     for (key, value) in [
         (LABEL, "true"),
@@ -54,7 +58,8 @@ pub(crate) async fn report(client: &Client, name: &str, ready: bool) -> Result<(
 }
 
 fn status(name: &str, ready: bool) -> Value {
-    let (status, reason) = if ready { ("True", "KubeletReady") } else { ("Unknown", "NodeStatusUnknown") };
+    let (status, reason) =
+        if ready { ("True", "KubeletReady") } else { ("Unknown", "NodeStatusUnknown") };
     let room = json!({"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "1000"});
     let now = Timestamp::now();
     json!({"status": {

@@ -4,7 +4,10 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use kube::ResourceExt;
 
 /// The node for a pod, or the scheduler's explanation why there is none.
-pub(crate) fn choose<'a>(pod: &Pod, nodes: impl Iterator<Item = &'a Node>) -> Result<String, String> {
+pub(crate) fn choose<'a>(
+    pod: &Pod,
+    nodes: impl Iterator<Item = &'a Node>,
+) -> Result<String, String> {
     let Some(spec) = &pod.spec else { return Err("the pod has no spec".to_owned()) };
     let pinned = pinned_node(spec);
     let mut seen = 0;
@@ -19,7 +22,9 @@ pub(crate) fn choose<'a>(pod: &Pod, nodes: impl Iterator<Item = &'a Node>) -> Re
             return Ok(node.name_any());
         }
     }
-    Err(format!("0/{seen} nodes are available: {seen} node(s) didn't match Pod's node affinity/selector."))
+    Err(format!(
+        "0/{seen} nodes are available: {seen} node(s) didn't match Pod's node affinity/selector."
+    ))
 }
 
 /// The node that a DaemonSet's pod is pinned to by a required `matchFields` on the node's name.
@@ -57,7 +62,9 @@ mod tests {
         .expect("nodes");
         match (choose(&pod, nodes.iter()), expected) {
             (Ok(name), Ok(expected)) => assert_eq!(name, expected),
-            (Err(why), Err(count)) => assert!(why.starts_with(&format!("0/{count} nodes")), "{why}"),
+            (Err(why), Err(count)) => {
+                assert!(why.starts_with(&format!("0/{count} nodes")), "{why}")
+            }
             (got, expected) => panic!("{got:?} instead of {expected:?}"),
         }
     }

@@ -33,7 +33,9 @@ pub(crate) async fn take(client: &Client, pod: &Pod, step: Step) -> Result<()> {
     let now = Time(Timestamp::now());
     let outcome = match step {
         Step::Bind(node) => bind(&pods, pod, &node).await,
-        Step::Reject(message) => write_status(&pods, pod, status::unschedulable(pod, &message, &now)).await,
+        Step::Reject(message) => {
+            write_status(&pods, pod, status::unschedulable(pod, &message, &now)).await
+        }
         Step::Report(outcome, address) => {
             write_status(&pods, pod, status::desired(pod, &outcome, address, &now)).await
         }
@@ -52,7 +54,9 @@ async fn bind(pods: &Api<Pod>, pod: &Pod, node: &str) -> kube::Result<()> {
         "metadata": {"name": name, "uid": pod.uid()},
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     });
-    pods.create_subresource::<_, Value>("binding", &name, &PostParams::default(), &binding).await.map(drop)
+    pods.create_subresource::<_, Value>("binding", &name, &PostParams::default(), &binding)
+        .await
+        .map(drop)
 }
 
 /// Writes the status if it differs; `resourceVersion` makes sure that it was made for this state of the pod.
@@ -61,7 +65,9 @@ async fn write_status(pods: &Api<Pod>, pod: &Pod, status: PodStatus) -> kube::Re
         return Ok(());
     }
     let patch = json!({"metadata": {"resourceVersion": pod.resource_version()}, "status": status});
-    pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+    pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map(drop)
 }
 
 async fn finish(pods: &Api<Pod>, pod: &Pod) -> kube::Result<()> {

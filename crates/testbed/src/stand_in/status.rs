@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus, Pod, PodCondition, PodIP, PodSpec, PodStatus,
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
+    ContainerStateWaiting, ContainerStatus, Pod, PodCondition, PodIP, PodSpec, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -26,7 +26,8 @@ pub(crate) fn desired(pod: &Pod, outcome: &Outcome, address: IpAddr, now: &Time)
         status.pod_ip = Some(address.to_string());
         status.pod_ips = Some(vec![PodIP { ip: address.to_string() }]);
     }
-    status.init_container_statuses = Some(initial_containers(spec, &old, now)).filter(|list| !list.is_empty());
+    status.init_container_statuses =
+        Some(initial_containers(spec, &old, now)).filter(|list| !list.is_empty());
     status.container_statuses = Some(main_containers(spec, &old, outcome, now));
     let unready = (!fate.ready).then_some(fate.unready_reason);
     for (kind, reason) in [
@@ -60,7 +61,9 @@ impl Fate {
     fn of(outcome: &Outcome) -> Self {
         let (phase, ready, unready_reason) = match outcome {
             Outcome::Ready => ("Running", true, ""),
-            Outcome::NotReady | Outcome::CrashLoopBackOff { .. } => ("Running", false, "ContainersNotReady"),
+            Outcome::NotReady | Outcome::CrashLoopBackOff { .. } => {
+                ("Running", false, "ContainersNotReady")
+            }
             Outcome::Completed => ("Succeeded", false, "PodCompleted"),
             Outcome::Failed { .. } => ("Failed", false, "PodFailed"),
             Outcome::Starting
@@ -72,9 +75,17 @@ impl Fate {
     }
 }
 
-fn main_containers(spec: &PodSpec, old: &PodStatus, outcome: &Outcome, now: &Time) -> Vec<ContainerStatus> {
+fn main_containers(
+    spec: &PodSpec,
+    old: &PodStatus,
+    outcome: &Outcome,
+    now: &Time,
+) -> Vec<ContainerStatus> {
     let before = old.container_statuses.as_deref().unwrap_or_default();
-    spec.containers.iter().map(|container| container_status(container, before, outcome, now)).collect()
+    spec.containers
+        .iter()
+        .map(|container| container_status(container, before, outcome, now))
+        .collect()
 }
 
 /// Init containers have done their work; those that stay (sidecars) run.
@@ -95,7 +106,8 @@ fn container_status(
     now: &Time,
 ) -> ContainerStatus {
     let image = container.image.clone().unwrap_or_default();
-    let mut status = before.iter().find(|status| status.name == container.name).cloned().unwrap_or_default();
+    let mut status =
+        before.iter().find(|status| status.name == container.name).cloned().unwrap_or_default();
     status.name.clone_from(&container.name);
     // `imageID` stays empty until there is something to run.
     let pulled = !matches!(outcome, Outcome::Starting | Outcome::ImagePullBackOff { .. });
@@ -114,7 +126,8 @@ fn container_status(
     if let Outcome::CrashLoopBackOff { exit_code, message } = outcome {
         status.restart_count += 1;
         let ended = ended(*exit_code, message, now);
-        status.last_state = Some(ContainerState { terminated: Some(ended), ..ContainerState::default() });
+        status.last_state =
+            Some(ContainerState { terminated: Some(ended), ..ContainerState::default() });
     }
     status.state = Some(wanted);
     status
@@ -127,10 +140,15 @@ fn state(outcome: &Outcome, now: &Time) -> ContainerState {
             state.running = Some(ContainerStateRunning { started_at: Some(now.clone()) });
         }
         Outcome::Completed => state.terminated = Some(ended(0, "", now)),
-        Outcome::Failed { exit_code, message } => state.terminated = Some(ended(*exit_code, message, now)),
-        Outcome::ImagePullBackOff { message } => state.waiting = Some(waiting("ImagePullBackOff", message)),
+        Outcome::Failed { exit_code, message } => {
+            state.terminated = Some(ended(*exit_code, message, now))
+        }
+        Outcome::ImagePullBackOff { message } => {
+            state.waiting = Some(waiting("ImagePullBackOff", message))
+        }
         Outcome::CrashLoopBackOff { .. } => {
-            state.waiting = Some(waiting("CrashLoopBackOff", "back-off restarting failed container"));
+            state.waiting =
+                Some(waiting("CrashLoopBackOff", "back-off restarting failed container"));
         }
         Outcome::Starting | Outcome::Unschedulable { .. } | Outcome::Untouched => {
             state.waiting = Some(waiting("ContainerCreating", ""));
@@ -159,8 +177,12 @@ fn ended(exit_code: i32, message: &str, now: &Time) -> ContainerStateTerminated 
 
 /// Whether two states differ in nothing but their times.
 fn same_state(one: &ContainerState, other: &ContainerState) -> bool {
-    let end = |state: &ContainerState| state.terminated.clone().map(|end| (end.exit_code, end.reason, end.message));
-    one.waiting == other.waiting && one.running.is_some() == other.running.is_some() && end(one) == end(other)
+    let end = |state: &ContainerState| {
+        state.terminated.clone().map(|end| (end.exit_code, end.reason, end.message))
+    };
+    one.waiting == other.waiting
+        && one.running.is_some() == other.running.is_some()
+        && end(one) == end(other)
 }
 
 /// Sets a condition true, or false for a reason; its transition time moves only when its status does.
@@ -171,10 +193,11 @@ fn set_condition(
     (generation, now): (Option<i64>, &Time),
 ) {
     let conditions = status.conditions.get_or_insert_default();
-    let position = conditions.iter().position(|condition| condition.type_ == kind).unwrap_or_else(|| {
-        conditions.push(PodCondition { type_: kind.to_owned(), ..PodCondition::default() });
-        conditions.len() - 1
-    });
+    let position =
+        conditions.iter().position(|condition| condition.type_ == kind).unwrap_or_else(|| {
+            conditions.push(PodCondition { type_: kind.to_owned(), ..PodCondition::default() });
+            conditions.len() - 1
+        });
     let condition = &mut conditions[position];
     let wanted = if failing.is_none() { "True" } else { "False" };
     if condition.status != wanted {
@@ -183,7 +206,8 @@ fn set_condition(
     }
     condition.observed_generation = generation;
     condition.reason = failing.map(|(reason, _)| reason.to_owned());
-    condition.message = failing.map(|(_, message)| message.to_owned()).filter(|message| !message.is_empty());
+    condition.message =
+        failing.map(|(_, message)| message.to_owned()).filter(|message| !message.is_empty());
 }
 
 #[cfg(test)]
@@ -216,10 +240,18 @@ mod tests {
         assert!(!step(&mut pod, &crash, 40));
 
         let status = pod.status.expect("a status");
-        let ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready").expect("Ready");
+        let ready = status
+            .conditions
+            .iter()
+            .flatten()
+            .find(|condition| condition.type_ == "Ready")
+            .expect("Ready");
         assert_eq!((ready.status.as_str(), &ready.last_transition_time), ("False", &Some(at(30))));
         let scheduled = &status.conditions.as_ref().expect("conditions")[0];
-        assert_eq!((scheduled.status.as_str(), &scheduled.last_transition_time), ("True", &Some(at(10))));
+        assert_eq!(
+            (scheduled.status.as_str(), &scheduled.last_transition_time),
+            ("True", &Some(at(10)))
+        );
         let main = &status.container_statuses.expect("containers")[0];
         assert_eq!(main.restart_count, 1);
         let last = main.last_state.clone().and_then(|state| state.terminated).expect("a last run");

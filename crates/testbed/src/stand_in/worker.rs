@@ -9,8 +9,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec};
 use k8s_openapi::{Metadata, NamespaceResourceScope};
-use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
@@ -55,7 +55,8 @@ impl Worker {
     /// Works until it is aborted.
     pub(crate) async fn run(mut self) {
         let mut pods: Watch<Pod> = watch(self.namespaced(), watcher::Config::default());
-        let mut claims: Watch<PersistentVolumeClaim> = watch(self.namespaced(), watcher::Config::default());
+        let mut claims: Watch<PersistentVolumeClaim> =
+            watch(self.namespaced(), watcher::Config::default());
         let mut volumes: Watch<PersistentVolume> =
             watch(Api::all(self.client.clone()), watcher::Config::default());
         let ours = watcher::Config::default().labels(node::LABEL);
@@ -96,7 +97,8 @@ impl Worker {
         for volume in self.volumes.all().filter(|volume| self.cares_for(volume)) {
             fine &= report(claims::clear(&self.client, volume).await);
         }
-        let due: Vec<(Key, Outcome)> = self.pods.all().map(|pod| (key(pod), self.script.outcome(pod))).collect();
+        let due: Vec<(Key, Outcome)> =
+            self.pods.all().map(|pod| (key(pod), self.script.outcome(pod))).collect();
         for (pod, outcome) in due {
             let address = self.address(&pod);
             let Some(pod) = self.pods.get(&pod) else { continue };
@@ -117,11 +119,16 @@ impl Worker {
         if pod.metadata.deletion_timestamp.is_some() {
             // Grace zero and still there: its finalizers keep it, and another delete would change nothing.
             let finished = pod.metadata.deletion_grace_period_seconds == Some(0);
-            return (!finished && !self.script.holds_termination(pod)).then_some(pods::Step::Finish);
+            return (!finished && !self.script.holds_termination(pod))
+                .then_some(pods::Step::Finish);
         }
         if node.is_some() {
             // Who has a node has been scheduled; that cannot be taken back.
-            let outcome = if matches!(outcome, Outcome::Unschedulable { .. }) { Outcome::Starting } else { outcome };
+            let outcome = if matches!(outcome, Outcome::Unschedulable { .. }) {
+                Outcome::Starting
+            } else {
+                outcome
+            };
             return Some(pods::Step::Report(outcome, address));
         }
         if spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()) {
@@ -131,7 +138,9 @@ impl Worker {
             return Some(pods::Step::Reject(message));
         }
         if let Some(claim) = self.missing_claim(pod, spec) {
-            return Some(pods::Step::Reject(format!("persistentvolumeclaim {claim:?} is not bound")));
+            return Some(pods::Step::Reject(format!(
+                "persistentvolumeclaim {claim:?} is not bound"
+            )));
         }
         Some(place::choose(pod, self.nodes.all()).map_or_else(pods::Step::Reject, pods::Step::Bind))
     }
@@ -139,9 +148,13 @@ impl Worker {
     /// The first claim of a pod that is missing or not bound.
     fn missing_claim(&self, pod: &Pod, spec: &PodSpec) -> Option<String> {
         let namespace = pod.namespace().unwrap_or_default();
-        let names = spec.volumes.iter().flatten().filter_map(|volume| match &volume.persistent_volume_claim {
-            Some(source) => Some(source.claim_name.clone()),
-            None => volume.ephemeral.as_ref().map(|_| format!("{}-{}", pod.name_any(), volume.name)),
+        let names = spec.volumes.iter().flatten().filter_map(|volume| {
+            match &volume.persistent_volume_claim {
+                Some(source) => Some(source.claim_name.clone()),
+                None => {
+                    volume.ephemeral.as_ref().map(|_| format!("{}-{}", pod.name_any(), volume.name))
+                }
+            }
         });
         names.into_iter().find(|name| {
             !self.claims.get(&(namespace.clone(), name.clone())).is_some_and(claims::is_bound)
