@@ -30,3 +30,8 @@ pub use control_plane::ControlPlane;
 pub use options::Options;
 pub use skip::require_or_skip;
 pub use tool_module::ToolModule;
+
+/// The examples of `README.md`, compiled so that they stay true.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
