@@ -17,6 +17,9 @@
 //! | conditions | [`condition`] |
 //! | what every plan must satisfy | [`lint`] |
 //! | a plan as text | [`render`] |
+//! | a ladder as documentation | [`docs`] |
+//! | quantities and names by Kubernetes' rules | [`quantity`], [`name`] |
+//! | digests of content | [`digest`] |
 
 pub mod child;
 pub mod compare;
@@ -24,6 +27,7 @@ pub mod condition;
 pub mod controller;
 pub mod deadline;
 pub mod digest;
+pub mod docs;
 pub mod fact;
 pub mod ladder;
 pub mod lint;

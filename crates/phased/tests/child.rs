@@ -1,5 +1,7 @@
 //! How a child stands: missing, current, outdated by us or by somebody, foreign, terminating.
 
+#![allow(clippy::panic, reason = "a test fails by panicking")]
+
 use phased::child::{Desired, Drift, INTENT_ANNOTATION, Owner, Standing};
 use phased::step::{Expect, Step};
 use phased::{KindRef, Live, ObjectId};

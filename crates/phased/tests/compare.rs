@@ -1,5 +1,7 @@
 //! What counts as a difference between a declaration and the stored object.
 
+#![allow(clippy::panic, reason = "a test fails by panicking")]
+
 use phased::compare::difference;
 use serde_json::{Value, json};
 

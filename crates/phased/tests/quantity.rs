@@ -1,5 +1,7 @@
 //! Quantities against the texts that a real API server stores for them.
 
+#![allow(clippy::panic, reason = "a test fails by panicking")]
+
 use phased::quantity::{Quantity, QuantityError};
 use proptest::prelude::*;
 
