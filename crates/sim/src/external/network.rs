@@ -1,0 +1,110 @@
+//! Who listens where: pod addresses and hosts outside the cluster, joined by in-memory streams.
+//!
+//! Must not resolve Service names; `World` does, from the store.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+/// Answers one connection; runs in its own task until the stream ends.
+pub type Listener = Arc<dyn Fn(DuplexStream) + Send + Sync>;
+
+/// How a host outside the cluster behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dialogue {
+    /// Connections are refused.
+    Refuse,
+    /// Connections are accepted, and nothing is ever said.
+    Silent,
+    /// The connection is never made: packets are dropped.
+    Drop,
+    /// Answers every HTTP request with this status.
+    Status(u16),
+    /// Redirects every HTTP request to this location.
+    Redirect(String),
+    /// Starts a successful answer whose body never ends.
+    Endless,
+}
+
+const BUFFER: usize = 64 * 1024;
+
+/// Listening addresses.
+#[derive(Default)]
+pub struct Network {
+    listeners: BTreeMap<(String, u16), Listener>,
+    hosts: BTreeMap<(String, u16), Dialogue>,
+}
+
+impl Network {
+    /// Starts listening.
+    pub fn listen(&mut self, host: &str, port: u16, listener: Listener) {
+        self.listeners.insert((host.to_owned(), port), listener);
+    }
+
+    /// Stops listening; open connections are the listener's own affair.
+    pub fn close(&mut self, host: &str, port: u16) {
+        self.listeners.remove(&(host.to_owned(), port));
+    }
+
+    /// Says how a host outside the cluster behaves from now on.
+    pub fn host(&mut self, host: &str, port: u16, dialogue: Dialogue) {
+        self.hosts.insert((host.to_owned(), port), dialogue);
+    }
+
+    /// Whether an outside host is known by this name.
+    pub(crate) fn knows(&self, host: &str, port: u16) -> bool {
+        self.hosts.contains_key(&(host.to_owned(), port))
+    }
+
+    /// Connects. `Drop` is reported as `TimedOut` for the caller to wait out.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` when nobody listens; `TimedOut` when packets are dropped.
+    pub fn connect(&self, host: &str, port: u16) -> io::Result<DuplexStream> {
+        let key = (host.to_owned(), port);
+        let (near, far) = tokio::io::duplex(BUFFER);
+        if let Some(listener) = self.listeners.get(&key) {
+            listener(far);
+            return Ok(near);
+        }
+        match self.hosts.get(&key) {
+            None | Some(Dialogue::Refuse) => Err(io::ErrorKind::ConnectionRefused.into()),
+            Some(Dialogue::Drop) => Err(io::ErrorKind::TimedOut.into()),
+            Some(other) => {
+                tokio::spawn(talk(far, other.clone()));
+                Ok(near)
+            }
+        }
+    }
+}
+
+/// Plays an outside host on one connection until the other side goes away.
+async fn talk(mut stream: DuplexStream, dialogue: Dialogue) {
+    let mut buffer = [0_u8; 4096];
+    loop {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let answer = match &dialogue {
+            Dialogue::Refuse | Dialogue::Silent | Dialogue::Drop => continue,
+            Dialogue::Status(code) => {
+                format!("HTTP/1.1 {code} Model\r\ncontent-length: 0\r\n\r\n")
+            }
+            Dialogue::Redirect(location) => format!(
+                "HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n"
+            ),
+            Dialogue::Endless => "HTTP/1.1 200 OK\r\ncontent-length: 1099511627776\r\n\r\n".into(),
+        };
+        if stream.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+        while dialogue == Dialogue::Endless {
+            if stream.write_all(&buffer).await.is_err() {
+                return;
+            }
+        }
+    }
+}

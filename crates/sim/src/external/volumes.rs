@@ -1,0 +1,67 @@
+//! What volumes hold, kept apart from pods so that data outlives them.
+//!
+//! Must not know claims or pods; an identity is just text.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Files and application states, by volume identity and path below it.
+#[derive(Default)]
+pub struct Volumes {
+    files: BTreeMap<(String, String), String>,
+    states: BTreeMap<(String, String), Arc<dyn Any + Send + Sync>>,
+}
+
+impl Volumes {
+    /// A file's text.
+    pub fn file(&self, volume: &str, path: &str) -> Option<&str> {
+        self.files.get(&(volume.to_owned(), path.to_owned())).map(String::as_str)
+    }
+
+    /// Writes a file.
+    pub fn write(&mut self, volume: &str, path: &str, text: &str) {
+        self.files.insert((volume.to_owned(), path.to_owned()), text.to_owned());
+    }
+
+    /// Removes a file.
+    pub fn unlink(&mut self, volume: &str, path: &str) {
+        self.files.remove(&(volume.to_owned(), path.to_owned()));
+    }
+
+    /// What an application keeps in the folder `path`.
+    pub fn state<T: Any + Send + Sync>(&self, volume: &str, path: &str) -> Option<Arc<T>> {
+        let state = self.states.get(&(volume.to_owned(), path.to_owned()))?;
+        state.clone().downcast::<T>().ok()
+    }
+
+    /// Puts an application's state into the folder `path`.
+    pub fn keep<T: Any + Send + Sync>(&mut self, volume: &str, path: &str, state: Arc<T>) {
+        self.states.insert((volume.to_owned(), path.to_owned()), state);
+    }
+
+    /// Empties the folder `path` of its application state.
+    pub fn clear(&mut self, volume: &str, path: &str) {
+        self.states.remove(&(volume.to_owned(), path.to_owned()));
+    }
+
+    /// Forgets a volume and everything on it.
+    pub fn destroy(&mut self, volume: &str) {
+        self.files.retain(|key, _| key.0 != volume);
+        self.states.retain(|key, _| key.0 != volume);
+        self.destroy_below(volume);
+    }
+
+    /// Forgets every volume whose identity starts with `owner/`: the scratch volumes of a pod.
+    pub(crate) fn destroy_below(&mut self, owner: &str) {
+        let below = |volume: &str| volume.strip_prefix(owner).is_some_and(|s| s.starts_with('/'));
+        self.files.retain(|key, _| !below(&key.0));
+        self.states.retain(|key, _| !below(&key.0));
+    }
+
+    /// Whether anything is on the volume.
+    pub fn is_empty(&self, volume: &str) -> bool {
+        !self.files.keys().any(|key| key.0 == volume)
+            && !self.states.keys().any(|key| key.0 == volume)
+    }
+}
