@@ -71,7 +71,7 @@ pub(crate) fn key_of(item: &Value, keys: &[&'static str]) -> Option<Vec<(&'stati
 /// Whether the value at `path` is a quantity.
 pub(crate) fn is_quantity(path: &Path) -> bool {
     match fields(path).as_slice() {
-        [.., "sizeLimit" | "divisor"] => true,
+        [.., "emptyDir", "sizeLimit"] | [.., "resourceFieldRef", "divisor"] => true,
         [.., parent, _] => matches!(
             *parent,
             "limits"

@@ -244,7 +244,16 @@ fn small_cases() {
             json!({"spec": {"hard": {"cpu": "500m"}}}),
             None,
         ),
-        (json!({"divisor": "1000m"}), json!({"divisor": "1"}), None),
+        (
+            json!({"resourceFieldRef": {"divisor": "1000m"}}),
+            json!({"resourceFieldRef": {"divisor": "1"}}),
+            None,
+        ),
+        (
+            json!({"metadata": {"annotations": {"divisor": "1000m"}}}),
+            json!({"metadata": {"annotations": {"divisor": "1"}}}),
+            Some(".metadata.annotations.divisor"),
+        ),
         (
             json!({"spec": {"capacity": {"storage": "1Gi"}}}),
             json!({"spec": {"capacity": {"storage": "1G"}}}),
