@@ -78,15 +78,13 @@ pub fn find() -> Option<Binaries> {
 /// # Errors
 /// The build failed, or `KUBEBUILDER_ASSETS` names a folder without etcd or kube-apiserver.
 pub fn ensure() -> Result<Binaries> {
-    if let Some(found) = find() {
+    if let Some(found) = find().filter(|found| found.kube_controller_manager.is_some()) {
         return Ok(found);
     }
-    ensure!(
-        assets_folder().is_none(),
-        "KUBEBUILDER_ASSETS is set, but its folder lacks etcd or kube-apiserver: correct it or unset it"
-    );
-    let folder = MODULE.ensure()?;
-    from_folders(&folder, None).context("the build left no etcd or kube-apiserver behind")
+    MODULE.ensure()?;
+    find().context(
+        "KUBEBUILDER_ASSETS is set, but its folder lacks etcd or kube-apiserver: correct it or unset it",
+    )
 }
 
 fn assets_folder() -> Option<PathBuf> {

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ResourceQuota};
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
+use serde_json::json;
 use testbed::binaries::KUBERNETES_VERSION;
 use testbed::{ControlPlane, Identity, Options};
 
@@ -168,4 +170,43 @@ async fn nothing_is_left_after_stop_or_drop() -> Result<()> {
         ensure!(!folder.exists(), "{} is still there", folder.display());
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn quotas_and_pod_security_are_enforced() -> Result<()> {
+    if testbed::require_or_skip()?.is_none() {
+        return Ok(());
+    }
+    let plane = ControlPlane::shared().await?;
+    let client = plane.client().await?;
+    let namespace = plane.create_namespace("admission").await?;
+    let pods = Api::<Pod>::namespaced(client.clone(), &namespace);
+    let pod = |privileged: bool| -> Result<Pod> {
+        Ok(serde_json::from_value(json!({"metadata": {"name": "one"}, "spec": {"containers": [
+            {"name": "main", "image": "one:1", "securityContext": {"privileged": privileged}}]}}))?)
+    };
+    let refused = |outcome: kube::Result<Pod>, word: &str| match outcome {
+        Err(kube::Error::Api(status)) if status.is_forbidden() && status.message.contains(word) => {
+            Ok(())
+        }
+        other => anyhow::bail!("not refused with {word:?}: {other:?}"),
+    };
+    let strict =
+        json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}});
+    Api::<Namespace>::all(client.clone())
+        .patch(&namespace, &PatchParams::default(), &Patch::Merge(strict))
+        .await?;
+    refused(pods.create(&PostParams::default(), &pod(true)?).await, "PodSecurity")?;
+
+    let quota = serde_json::from_value(
+        json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}),
+    )?;
+    let quotas = Api::<ResourceQuota>::namespaced(client, &namespace);
+    quotas.create(&PostParams::default(), &quota).await?;
+    // The limit holds from when the controllers have counted what is there.
+    let counted = |quota: Option<&ResourceQuota>| {
+        quota.and_then(|quota| quota.status.as_ref()).is_some_and(|status| status.hard.is_some())
+    };
+    await_condition(quotas, "none", counted).await?;
+    refused(pods.create(&PostParams::default(), &pod(false)?).await, "exceeded quota")
 }
