@@ -34,7 +34,7 @@ pub(super) fn compute(sync: &Sync) -> Value {
 pub(super) fn complete(set: &Value, status: &mut Value) {
     let wanted = field::number(set, "/spec/replicas", 1);
     let all = |member: &str| status[member].as_i64() == Some(wanted);
-    let rolling = field::text(set, "/spec/updateStrategy/type") == "RollingUpdate";
+    let rolling = field::text(set, "/spec/updateStrategy/type") != "OnDelete";
     if rolling && all("updatedReplicas") && all("readyReplicas") && all("replicas") {
         status["currentReplicas"] = status["updatedReplicas"].clone();
         status["currentRevision"] = status["updateRevision"].clone();
