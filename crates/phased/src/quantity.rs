@@ -33,15 +33,21 @@ pub enum QuantityError {
     /// It does not follow the grammar `[+-]digits[.digits][suffix]`.
     #[error("{0:?} is not a quantity: write a number with an optional suffix, such as 500m or 1Gi")]
     Malformed(String),
-    /// The amount does not fit what the server can hold.
+    /// The amount is beyond 2^63-1, which the server caps or garbles.
     #[error("{0:?} is too large for a quantity")]
     TooLarge(String),
 }
 
 /// The finest power of ten that the server keeps.
 const FINEST: i32 = -9;
-/// The largest exponent that is taken; far beyond anything that a cluster can offer.
-const LARGEST_EXPONENT: i32 = 30;
+/// The largest amount that the server keeps as it was written. It stores 2^63-1 for `9Ei` and,
+/// for `5000E`, plainly `5`.
+const LARGEST: Quantity = Quantity {
+    negative: false,
+    mantissa: 9_223_372_036_854_775_807,
+    exponent: 0,
+    form: Form::Decimal,
+};
 
 impl Quantity {
     /// The text under which the server stores it: the largest suffix that needs no fraction.
@@ -164,11 +170,9 @@ impl FromStr for Quantity {
             if digits.is_empty() { 0 } else { digits.parse().map_err(|_| too_large())? };
         let places = i32::try_from(fraction.len()).map_err(|_| too_large())?;
         let (factor, power, form) = read_suffix(suffix).ok_or_else(malformed)?;
-        if power > LARGEST_EXPONENT {
-            return Err(too_large());
-        }
         let mantissa = mantissa.checked_mul(factor).ok_or_else(too_large)?;
-        Ok(Self::new(negative, mantissa, power - places, form))
+        let amount = Self::new(negative, mantissa, power - places, form);
+        if amount.compare_size(&LARGEST).is_gt() { Err(too_large()) } else { Ok(amount) }
     }
 }
 
