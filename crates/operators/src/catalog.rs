@@ -1,0 +1,95 @@
+//! One row a controller: its kind, what it watches, and what it may do, as data.
+//!
+//! `manifests` prints the permissions as RBAC: only the verbs that steps, questions and watches
+//! use. Must not contain what the program around the controllers needs (leases, its own Events).
+
+use phased::{Controller, KindRef, Watch};
+
+use crate::database::{DatabaseController, names};
+
+/// What a controller needs of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Short name of the controller.
+    pub name: &'static str,
+    /// Its custom resource.
+    pub kind: KindRef,
+    /// What it watches besides.
+    pub watches: Vec<Watch>,
+    /// What it may do.
+    pub permissions: Vec<Permission>,
+}
+
+/// Verbs on one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permission {
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// Plural resource name, with the subresource if there is one.
+    pub resource: String,
+    /// Verbs, as RBAC spells them.
+    pub verbs: Vec<&'static str>,
+    /// What they are used for.
+    pub why: &'static str,
+}
+
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+fn permission(kind: KindRef, verbs: &[&'static str], why: &'static str) -> Permission {
+    Permission { group: kind.group, resource: kind.plural.to_owned(), verbs: verbs.to_vec(), why }
+}
+
+fn watched(kind: KindRef, verbs: &[&'static str], why: &'static str) -> Permission {
+    permission(kind, &[&READ, verbs].concat(), why)
+}
+
+/// Every controller of the suite.
+pub fn rows() -> Vec<Row> {
+    vec![database()]
+}
+
+/// The row of `Database`.
+fn database() -> Row {
+    let kind = DatabaseController::KIND;
+    let below = |suffix: &str, verbs: &[&'static str], why| Permission {
+        group: kind.group,
+        resource: format!("{}/{suffix}", kind.plural),
+        verbs: verbs.to_vec(),
+        why,
+    };
+    Row {
+        name: DatabaseController::NAME,
+        kind,
+        watches: DatabaseController::watches(),
+        permissions: vec![
+            watched(kind, &["patch"], "the resource and its finalizer"),
+            below("status", &["patch"], "the status"),
+            below("finalizers", &["update"], "owner references that hold a deletion back"),
+            watched(
+                names::stateful_set_kind(),
+                &["create", "patch", "delete"],
+                "the servers; deleted only to change the claim template before any volume exists",
+            ),
+            watched(names::service_kind(), &["create", "patch"], "the Services"),
+            watched(names::config_map_kind(), &["create", "patch"], "configuration files"),
+            watched(
+                names::secret_kind(),
+                &["create", "patch", "delete"],
+                "passwords; deleted only by deletionPolicy Delete",
+            ),
+            watched(
+                names::claim_kind(),
+                &["patch", "delete"],
+                "the mark of whose a volume is; deleted only by deletionPolicy Delete",
+            ),
+            watched(names::pod_kind(), &["delete"], "causes; a pod that blocks a rollout"),
+            permission(names::storage_class_kind(), &["get"], "whether the named class exists"),
+            Permission {
+                group: "",
+                resource: "events".to_owned(),
+                verbs: vec!["list"],
+                why: "causes of a stalled rollout",
+            },
+        ],
+    }
+}

@@ -1,0 +1,89 @@
+//! The server's files: `postgresql.conf`, `pg_hba.conf`, the bootstrap script and the guard's word.
+//!
+//! Must not hold a secret: the ConfigMap is readable by more people than the Secrets are.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use phased::child::Desired;
+use phased::digest;
+use serde_json::json;
+
+use super::blueprint::Blueprint;
+use super::parameters::quoted;
+use super::sql;
+
+/// Folder where the files are mounted.
+pub const FOLDER: &str = "/etc/steadfast";
+/// Folder of the server's socket.
+pub const SOCKET_FOLDER: &str = "/var/run/postgresql";
+/// Key with the recorded system identifier, so that a lost status cannot lose it.
+pub const IDENTIFIER_KEY: &str = "system-identifier";
+/// Key with what the server calls itself.
+pub const IDENTITY_KEY: &str = "identity";
+/// Setting by which the server tells whose it is (fault catalogue PG-24).
+pub const IDENTITY_SETTING: &str = "steadfast.resource_uid";
+/// Setting by which the server tells which configuration it runs with.
+pub const DIGEST_SETTING: &str = "steadfast.config";
+
+/// Who may log in, and how (reference/database.md section 2, `Verifying`). Over the network, the
+/// loopback address included, only by password. The socket lies in a volume of the pod that only
+/// the server's container mounts; the image's own bootstrap and a person with `exec` use it.
+const HOST_AUTHENTICATION: &str = "\
+# Written by steadfast; edits are taken back.
+# TYPE  DATABASE  USER      ADDRESS  METHOD
+local   all       postgres           trust
+local   all       all                scram-sha-256
+host    all       all       all      scram-sha-256
+";
+
+/// The ConfigMap.
+pub fn config_map(blueprint: &Blueprint) -> Desired {
+    let bootstrap = if blueprint.may_bootstrap() { "allowed" } else { "refused" };
+    let mut data = BTreeMap::from([
+        ("postgresql.conf", server_settings(blueprint)),
+        ("pg_hba.conf", HOST_AUTHENTICATION.to_owned()),
+        ("10-steadfast.sql", sql::bootstrap_script()),
+        ("bootstrap", bootstrap.to_owned()),
+        (IDENTITY_KEY, blueprint.identity.clone()),
+    ]);
+    if let Some(identifier) = &blueprint.identifier {
+        data.insert(IDENTIFIER_KEY, identifier.clone());
+    }
+    blueprint.owned(blueprint.names.config_map(), json!({"data": data}))
+}
+
+/// Digest of everything that needs a restart to take effect.
+pub fn restart_digest(blueprint: &Blueprint) -> String {
+    digest::of(&json!([settings(blueprint), HOST_AUTHENTICATION]))
+}
+
+/// `postgresql.conf`: the settings, then what verification reads back.
+fn server_settings(blueprint: &Blueprint) -> String {
+    let mut text = String::from("# Written by steadfast; edits are taken back.\n");
+    text.push_str(&settings(blueprint));
+    let digest = restart_digest(blueprint);
+    for (name, value) in [(IDENTITY_SETTING, &blueprint.identity), (DIGEST_SETTING, &digest)] {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name} = {}", quoted(value));
+    }
+    text
+}
+
+/// The settings in the order of their names; the operator's own cannot be replaced, for
+/// [`super::valid`] refuses them.
+fn settings(blueprint: &Blueprint) -> String {
+    let mut all = blueprint.valid.parameters.clone();
+    let own = [
+        ("hba_file", format!("{FOLDER}/pg_hba.conf")),
+        ("listen_addresses", "*".to_owned()),
+        ("password_encryption", "scram-sha-256".to_owned()),
+        ("port", super::names::PORT.to_string()),
+        ("unix_socket_directories", SOCKET_FOLDER.to_owned()),
+    ];
+    all.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    all.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name} = {}", quoted(value));
+        text
+    })
+}

@@ -1,0 +1,161 @@
+//! Changes of the spec that the recorded facts forbid: held back, while the rest is in force.
+//!
+//! The API server refuses most of them already; this holds where admission was laxer, and where
+//! only the facts can tell (fault catalogue PG-17, PG-32, PG-33, PG-46).
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use phased::Live;
+use phased::ladder::Finding;
+use phased::quantity::Quantity;
+
+use super::api::DatabaseStatus;
+use super::valid::Valid;
+use super::{image, labels, reason};
+
+/// What was recorded, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Database that the data hold.
+    pub database: Option<String>,
+    /// Role that owns it.
+    pub username: Option<String>,
+    /// Image of the running template.
+    pub image: Option<String>,
+    /// Size in the claim template.
+    pub size: Option<String>,
+    /// Class in the claim template; the outer `None` means that there is no template.
+    pub storage_class: Option<Option<String>>,
+    /// uid in the claim template.
+    pub template_uid: Option<String>,
+    /// What the server calls itself.
+    pub identity: Option<String>,
+}
+
+impl Recorded {
+    /// Reads the live StatefulSet.
+    pub fn read(set: Option<&Live>) -> Self {
+        let Some(live) = set else { return Self::default() };
+        let annotation = |key| live.annotation(key).map(str::to_owned);
+        let mut recorded = Self {
+            database: annotation(labels::DATABASE_ANNOTATION),
+            username: annotation(labels::USERNAME_ANNOTATION),
+            identity: annotation(labels::IDENTITY_ANNOTATION),
+            ..Self::default()
+        };
+        let Some(spec) = live.read::<StatefulSet>().ok().and_then(|s| s.spec) else {
+            return recorded;
+        };
+        let containers = spec.template.spec.map(|p| p.containers).unwrap_or_default();
+        recorded.image = containers
+            .into_iter()
+            .find(|c| c.name == super::servers::SERVER_CONTAINER)
+            .and_then(|c| c.image);
+        let template = spec
+            .volume_claim_templates
+            .unwrap_or_default()
+            .into_iter()
+            .find(|t| t.metadata.name.as_deref() == Some("data"));
+        if let Some(template) = template {
+            let annotations = template.metadata.annotations.unwrap_or_default();
+            recorded.template_uid = annotations.get(labels::RESOURCE_UID_ANNOTATION).cloned();
+            let claim = template.spec.unwrap_or_default();
+            recorded.storage_class = Some(claim.storage_class_name);
+            let requests = claim.resources.and_then(|r| r.requests).unwrap_or_default();
+            recorded.size = requests.get("storage").map(|q| q.0.clone());
+        }
+        recorded
+    }
+}
+
+/// Puts recorded values in the place of refused ones and says what was refused.
+///
+/// `volume_exists`: whether a claim was ever seen; before that the StatefulSet can be made anew, so
+/// that a wrong size or class is healed by a corrected spec alone.
+pub fn hold(
+    mut valid: Valid,
+    recorded: &Recorded,
+    status: &DatabaseStatus,
+    volume_exists: bool,
+) -> (Valid, Vec<Finding>) {
+    let mut held = Vec::new();
+    rename(&mut valid.database, recorded.database.as_ref(), "spec.databaseName", &mut held);
+    rename(&mut valid.username, recorded.username.as_ref(), "spec.username", &mut held);
+    if volume_exists {
+        size(&mut valid, recorded, &mut held);
+        storage_class(&mut valid, recorded, &mut held);
+    }
+    major(&mut valid, recorded, status, &mut held);
+    (valid, held)
+}
+
+fn rename(wanted: &mut String, was: Option<&String>, path: &str, held: &mut Vec<Finding>) {
+    let Some(was) = was.filter(|w| *w != wanted) else { return };
+    let message = format!(
+        "{path}: {wanted:?} differs from {was:?}, which the data were made with; write {was:?} again, \
+         or create a new Database and move the data with pg_dump"
+    );
+    held.push(Finding::new(&reason::RENAME_REFUSED, message));
+    wanted.clone_from(was);
+}
+
+fn size(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>) {
+    let Some(was) = &recorded.size else { return };
+    let (Ok(old), Ok(new)) = (was.parse::<Quantity>(), valid.size.parse::<Quantity>()) else {
+        return;
+    };
+    let wanted = &valid.size;
+    if new > old {
+        let message = format!(
+            "spec.storage.size: {wanted} is larger than the volume's {was}, and this release does \
+             not grow volumes; write {was} again"
+        );
+        held.push(Finding::new(&reason::STORAGE_GROWTH_NOT_YET_SUPPORTED, message));
+    } else if new < old {
+        let message = format!(
+            "spec.storage.size: a volume of {was} cannot shrink to {wanted}; write {was} again, or \
+             create a new Database and move the data with pg_dump"
+        );
+        held.push(Finding::new(&reason::STORAGE_SHRINK_REFUSED, message));
+    }
+    valid.size.clone_from(was);
+}
+
+fn storage_class(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>) {
+    let Some(was) = &recorded.storage_class else { return };
+    if *was == valid.storage_class {
+        return;
+    }
+    let word = |class: &Option<String>| class.clone().unwrap_or_else(|| "(default)".to_owned());
+    let message = format!(
+        "spec.storage.storageClass: {} differs from the volume's {}; write the old value again, or \
+         create a new Database and move the data with pg_dump",
+        word(&valid.storage_class),
+        word(was)
+    );
+    held.push(Finding::new(&reason::STORAGE_CLASS_CHANGE_REFUSED, message));
+    valid.storage_class.clone_from(was);
+}
+
+/// Refuses an obvious change of the major version. Opaque names pass: the guard and the server
+/// itself refuse the data then (field case C-11).
+fn major(valid: &mut Valid, recorded: &Recorded, status: &DatabaseStatus, held: &mut Vec<Finding>) {
+    let server = status.server_version.as_deref().and_then(major_of);
+    let (Some(server), Some(wanted)) = (server, image::major_hint(&valid.image)) else { return };
+    if server == wanted {
+        return;
+    }
+    let Some(was) = recorded.image.clone().filter(|i| *i != valid.image) else { return };
+    let message = format!(
+        "spec.image: {:?} is PostgreSQL {wanted}, and the data were made by {server}; write an image \
+         of PostgreSQL {server} again, or create a new Database and move the data with pg_dump",
+        valid.image
+    );
+    held.push(Finding::new(&reason::MAJOR_VERSION_CHANGE_REFUSED, message));
+    valid.image = was;
+}
+
+/// The major version at the beginning of a version text.
+pub fn major_of(version: &str) -> Option<u32> {
+    let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
+    version[..end].parse().ok()
+}

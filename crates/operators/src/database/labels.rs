@@ -1,0 +1,43 @@
+//! Labels and annotations of a Database's children.
+//!
+//! The selector is an identity: it must never change, since a StatefulSet's cannot.
+
+use std::collections::BTreeMap;
+
+use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
+
+/// Annotation that stops all writes but status while it is `"true"`.
+pub const PAUSED_ANNOTATION: &str = "steadfast.dev/paused";
+/// Annotation with the recorded system identifier that a person gives up for lost.
+pub const ACCEPT_DATA_LOSS_ANNOTATION: &str = "steadfast.dev/accept-data-loss";
+/// Annotation with the uid of the Database that volumes and kept Secrets belong to.
+pub const RESOURCE_UID_ANNOTATION: &str = "steadfast.dev/resource-uid";
+/// Annotation on the pod template: digest of the settings that need a restart.
+pub const CONFIG_ANNOTATION: &str = "steadfast.dev/config";
+/// Annotation on the StatefulSet: the database that its data hold.
+pub const DATABASE_ANNOTATION: &str = "steadfast.dev/database";
+/// Annotation on the StatefulSet: the role that owns the database.
+pub const USERNAME_ANNOTATION: &str = "steadfast.dev/username";
+/// Annotation on the StatefulSet: what the server calls itself, checked by verification.
+pub const IDENTITY_ANNOTATION: &str = "steadfast.dev/identity";
+
+/// Label with the software's name.
+pub const NAME_LABEL: &str = "app.kubernetes.io/name";
+/// Label with the part that the object plays.
+pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
+
+/// Labels by which pods and volumes are found.
+pub fn selector(name: &str) -> BTreeMap<String, String> {
+    [(NAME_LABEL, "postgresql"), (INSTANCE_LABEL, name)].map(owned).into()
+}
+
+/// Labels of every child.
+pub fn child(name: &str) -> BTreeMap<String, String> {
+    let mut labels = selector(name);
+    labels.extend([(MANAGED_BY_LABEL, MANAGED_BY), (COMPONENT_LABEL, "database")].map(owned));
+    labels
+}
+
+fn owned((key, value): (&str, &str)) -> (String, String) {
+    (key.to_owned(), value.to_owned())
+}

@@ -1,0 +1,25 @@
+//! The stored status, read leniently: a field that does not fit is forgotten, not fatal.
+//!
+//! Anybody with the right can write a status by hand (fault catalogue G-57); what is forgotten is
+//! seen again.
+
+use phased::Live;
+use serde_json::{Map, Value};
+
+use super::api::DatabaseStatus;
+
+/// Reads `.status`.
+pub fn status(root: &Live) -> DatabaseStatus {
+    let Some(stored) = root.value.get("status") else { return DatabaseStatus::default() };
+    if let Ok(status) = serde_json::from_value(stored.clone()) {
+        return status;
+    }
+    let Value::Object(fields) = stored else { return DatabaseStatus::default() };
+    let fits = |key: &String, value: &Value| {
+        let alone = Map::from_iter([(key.clone(), value.clone())]);
+        serde_json::from_value::<DatabaseStatus>(Value::Object(alone)).is_ok()
+    };
+    let kept: Map<String, Value> =
+        fields.iter().filter(|(k, v)| fits(k, v)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    serde_json::from_value(Value::Object(kept)).unwrap_or_default()
+}

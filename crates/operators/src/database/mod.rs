@@ -1,0 +1,288 @@
+//! The `Database` controller: one PostgreSQL server from its manifest to Ready, in phases.
+//!
+//! Everything here is a function of one snapshot. [`plan`](Controller::plan) reads it into a
+//! [`context::Context`], climbs the ladder of [`phases`], and states the outcome. It never acts: a
+//! password is asked for, not made; SQL is data, not a session.
+//!
+//! | To find | Look in |
+//! |---|---|
+//! | the resource as users write it | [`api`], [`amount`], [`valid`], [`held`] |
+//! | the phases | [`phases`], [`provisioning`], [`deploying`], [`verifying`] |
+//! | children | [`names`], [`labels`], [`blueprint`], [`secrets`], [`config`], [`servers`], [`services`] |
+//! | SQL | [`sql`], [`verify`], [`remedy`] |
+//! | what the status says | [`status`], [`reason`], [`causes`], [`reverts`] |
+//! | deletion | [`deletion`] |
+
+pub mod amount;
+pub mod api;
+pub mod blueprint;
+pub mod causes;
+pub mod config;
+pub mod context;
+pub mod deletion;
+pub mod dependencies;
+pub mod deploying;
+pub mod held;
+pub mod image;
+pub mod labels;
+pub mod memory;
+pub mod names;
+pub mod parameters;
+pub mod phases;
+pub mod provisioning;
+pub mod reason;
+pub mod remedy;
+pub mod reverts;
+mod schema;
+pub mod secrets;
+pub mod servers;
+pub mod services;
+pub mod sql;
+pub mod status;
+pub mod tending;
+pub mod troubled;
+pub mod valid;
+pub mod verify;
+pub mod verifying;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
+use phased::ladder::{Climb, LadderDoc, Stand, Verdict};
+use phased::plan::{EventNote, Transition};
+use phased::{
+    Controller, KindRef, Live, ObjectId, Observed, Plan, Settings, Trigger, Trouble, Wake, Want,
+    Watch,
+};
+
+use api::{Database, Phase};
+use context::Context;
+use names::Names;
+use phases::LADDER;
+use status::Outcome;
+
+/// Finalizer, put on before anything is created.
+pub const FINALIZER: &str = "database.example.com/finalizer";
+/// Field manager of this controller.
+pub const MANAGER: &str = "steadfast/database";
+/// The custom resource.
+pub const KIND: KindRef = KindRef {
+    group: "database.example.com",
+    version: "v1",
+    kind: "Database",
+    plural: "databases",
+    namespaced: true,
+};
+
+/// The controller of [`Database`].
+pub enum DatabaseController {}
+
+impl Controller for DatabaseController {
+    type Resource = Database;
+    const NAME: &'static str = "database";
+    const KIND: KindRef = KIND;
+
+    fn ladder() -> LadderDoc {
+        ladder()
+    }
+
+    fn watches() -> Vec<Watch> {
+        let selector = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
+        [
+            names::stateful_set_kind(),
+            names::service_kind(),
+            names::config_map_kind(),
+            names::secret_kind(),
+            names::claim_kind(),
+            names::pod_kind(),
+        ]
+        .map(|kind| Watch {
+            kind,
+            selector: Some(selector.clone()),
+            trigger: Trigger::Label(INSTANCE_LABEL),
+        })
+        .into()
+    }
+
+    fn wants(root: &Live) -> Vec<Want> {
+        let name = root.metadata.name.clone().unwrap_or_default();
+        let namespace = root.metadata.namespace.clone().unwrap_or_default();
+        let names = Names::new(namespace.clone(), name.clone());
+        let mut wants: Vec<Want> = [
+            names.stateful_set(),
+            names.client_service(),
+            names.headless_service(),
+            names.config_map(),
+            names.superuser_secret(),
+            names.replication_secret(),
+            names.credentials_secret(),
+        ]
+        .map(Want::Named)
+        .into();
+        let labels: BTreeMap<String, String> = labels::selector(&name);
+        wants.extend([names::pod_kind(), names::claim_kind()].map(|kind| Want::Labelled {
+            kind,
+            namespace: namespace.clone(),
+            labels: labels.clone(),
+        }));
+        wants
+    }
+
+    fn plan(observed: &Observed<Database>) -> Plan {
+        let context = Context::read(observed);
+        if observed.root.deletion_time().is_some() {
+            return deletion::plan(&context);
+        }
+        let climb = climb(&context);
+        if !climb.judgement.asks.is_empty() {
+            return Plan { asks: climb.judgement.asks, wake: Wake::Now, ..Plan::idle() };
+        }
+        state(&context, &climb)
+    }
+
+    fn unreadable(root: &Live, error: &str, _: &Settings, now: Timestamp) -> Plan {
+        troubled::unreadable(root, error, now)
+    }
+
+    fn troubled(root: &Live, trouble: &Trouble, now: Timestamp) -> Plan {
+        troubled::troubled(root, trouble, now)
+    }
+}
+
+/// The ladder with every reason and condition, for `docs/` and for checks.
+pub fn ladder() -> LadderDoc {
+    phases::documentation()
+}
+
+/// The resource itself, as troubles and notes name it.
+pub fn resource_id(names: &Names) -> ObjectId {
+    ObjectId::new(KIND, names.namespace.clone(), names.name.clone())
+}
+
+/// Climbs from where the status stands. A Database that has served is tended on all rungs, however
+/// far back its phase went.
+fn climb(context: &Context) -> Climb {
+    let stand = stand(context);
+    let mut climb = LADDER.climb(context, stand);
+    if context.status.system_identifier.is_some() && climb.verdict != Verdict::Done {
+        climb = LADDER.climb(context, Stand::Aside);
+    }
+    climb.judgement.asks.sort();
+    climb.judgement.asks.dedup();
+    climb
+}
+
+fn stand(context: &Context) -> Stand {
+    match context.status.phase {
+        None => Stand::New,
+        Some(Phase::Failed) => Stand::Aside,
+        Some(phase) => LADDER.index_of(phase.as_str()).map_or(Stand::New, |index| Stand::At {
+            index,
+            may_advance: !context.paused() && dwell_end(context).is_none(),
+        }),
+    }
+}
+
+/// When the phase has been shown long enough, if that is still to come.
+fn dwell_end(context: &Context) -> Option<Timestamp> {
+    let dwell = context.observed.settings.phase_dwell_seconds;
+    let since = context.status.phase_since.as_ref()?.0;
+    let end = since.checked_add(jiff::SignedDuration::from_secs(i64::from(dwell))).ok()?;
+    (context.observed.now < end).then_some(end)
+}
+
+/// The plan of a climb whose questions are all answered.
+fn state(context: &Context, climb: &Climb) -> Plan {
+    let outcome = status::outcome(climb);
+    let after = status::compose(context, climb, &outcome);
+    let wake = wake(context, climb, &outcome, &after);
+    let write = status::write(&context.observed.root, &after);
+    let transition = transition(context, &outcome);
+    let mut plan = Plan {
+        asks: Vec::new(),
+        steps: climb.judgement.steps.clone(),
+        status: write,
+        events: transition.iter().map(|t| moved(t, &outcome)).collect(),
+        transition,
+        notes: notes(context, climb, &outcome),
+        wake,
+    };
+    if context.paused() {
+        plan.steps.clear();
+    } else {
+        plan.events.extend(climb.judgement.events.iter().cloned());
+    }
+    plan
+}
+
+fn transition(context: &Context, outcome: &Outcome) -> Option<Transition> {
+    let before = context.status.phase;
+    (before != Some(outcome.phase)).then(|| Transition {
+        from: before.map_or("", Phase::as_str).to_owned(),
+        to: outcome.phase.as_str().to_owned(),
+        reason: outcome.finding.reason.name,
+    })
+}
+
+fn moved(transition: &Transition, outcome: &Outcome) -> EventNote {
+    let from = if transition.from.is_empty() { "(new)" } else { &transition.from };
+    EventNote {
+        warning: outcome.stuck,
+        reason: reason::PHASE_CHANGED.name,
+        action: "ChangePhase",
+        message: format!(
+            "{from} -> {}: {}: {}",
+            transition.to, transition.reason, outcome.finding.message
+        ),
+    }
+}
+
+fn notes(context: &Context, climb: &Climb, outcome: &Outcome) -> Vec<phased::Note> {
+    let mut notes = Vec::new();
+    if !outcome.ready {
+        notes.push(phased::Note {
+            about: None,
+            reason: outcome.finding.reason,
+            message: outcome.finding.message.clone(),
+        });
+    }
+    if context.paused() {
+        let message = "nothing but the status is written".to_owned();
+        notes.push(phased::Note { about: None, reason: &reason::PAUSED, message });
+    }
+    for note in &climb.judgement.notes {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    notes
+}
+
+/// How often a wait is looked at when its rung named no time, in seconds.
+const LOOK_AGAIN_SECONDS: i64 = 5;
+
+fn wake(context: &Context, climb: &Climb, outcome: &Outcome, after: &api::DatabaseStatus) -> Wake {
+    let now = context.observed.now;
+    let settled = Wake::after(now, i64::from(context.observed.settings.verify_every_seconds));
+    let mut wake = climb.judgement.wake.clone();
+    if context.paused() && wake == Wake::Now {
+        wake = Wake::OnChange;
+    }
+    if let Some(end) = dwell_end(context) {
+        wake = wake.earliest(Wake::At(end));
+    }
+    if outcome.phase == Phase::Failed
+        && let Some(retry) = &after.retry
+    {
+        wake = wake.earliest(Wake::At(retry.next_try.0.max(now)));
+    }
+    if let Some(reverts) = &after.reverts {
+        wake = wake.earliest(Wake::At(reverts::forgotten_at(reverts)));
+    }
+    match (wake, outcome.progressing && !context.paused()) {
+        (Wake::OnChange, true) => Wake::after(now, LOOK_AGAIN_SECONDS),
+        (Wake::OnChange, false) => settled,
+        (wake, _) => wake.earliest(settled),
+    }
+}

@@ -1,0 +1,268 @@
+//! The rungs `Pending`, `Provisioning` and `Configuring`: acceptance, and the children in the order
+//! in which they need each other.
+
+use phased::fact::{Answer, Question, Reply};
+use phased::ladder::{Finding, Judgement, Verdict};
+use phased::step::{Delete, Finalizer, Propagation};
+use phased::{ObjectId, Step};
+
+use super::api::Phase;
+use super::blueprint::Blueprint;
+use super::context::Context;
+use super::dependencies::{self, Dependency};
+use super::held::Recorded;
+use super::secrets::{self, Judged};
+use super::tending::{Tended, Tending};
+use super::{FINALIZER, config, labels, names, reason, servers, services, valid};
+
+/// How often a dependency that does not answer is tried again, in seconds.
+const DEPENDENCY_RETRY_SECONDS: i64 = 30;
+
+/// `Pending`: finalizer present, spec valid, nothing held back.
+pub fn accept(context: &Context) -> Judgement {
+    let mut tending = Tending::new(context);
+    let metadata = &context.observed.root.metadata;
+    if context.paused() && matches!(context.status.phase, None | Some(Phase::Pending)) {
+        let message = "the annotation steadfast.dev/paused is \"true\"; remove it to go on";
+        tending.judge(Verdict::Blocked(Finding::new(&reason::PAUSED, message)));
+        return tending.judgement;
+    }
+    if !context.refusals.is_empty() {
+        let message = valid::sentence(&context.refusals);
+        tending.judge(Verdict::Blocked(Finding::new(&reason::INVALID_SPEC, message)));
+        return tending.judgement;
+    }
+    let replicas = context.observed.resource.spec.replicas;
+    if replicas > 1 {
+        let message = format!(
+            "spec.replicas: {replicas} servers are asked for, and standbys come with a later \
+             release; set it to 1"
+        );
+        let finding = Finding::new(&reason::STANDBYS_NOT_YET_SUPPORTED, message);
+        tending.judge(Verdict::Blocked(finding));
+        return tending.judgement;
+    }
+    for finding in &context.held {
+        tending.note(None, finding.clone());
+        tending.judge(Verdict::Blocked(finding.clone()));
+    }
+    let resource = super::resource_id(&context.names);
+    let finalizer_trouble =
+        context.observed.troubles.iter().find(|t| t.id == resource && t.verb == "patch");
+    if let Some(trouble) = finalizer_trouble {
+        tending.refused(trouble);
+    } else if !metadata.finalizers.iter().flatten().any(|f| f == FINALIZER) {
+        tending.judgement.steps.push(Step::Finalizer(Finalizer::Add(FINALIZER)));
+        tending.judge(Verdict::Working(Finding::new(
+            &reason::ACCEPTING,
+            "the finalizer is put on before anything is created",
+        )));
+    }
+    tending.judgement
+}
+
+/// `Provisioning`: dependencies answer, Secrets and configuration exist before the StatefulSet
+/// that reads them.
+pub fn provision(context: &Context) -> Judgement {
+    let mut tending = Tending::new(context);
+    let Some(blueprint) = &context.blueprint else { return tending.judgement };
+    await_dependencies(&mut tending, blueprint);
+    if blueprint.identifier.is_none() && !tending.may_go_on() {
+        return tending.judgement;
+    }
+    provide_role(&mut tending, &secrets::superuser(blueprint), secrets::SUPERUSER_ROLE);
+    provide_role(&mut tending, &secrets::replication(blueprint), secrets::REPLICATION_ROLE);
+    provide_credentials(&mut tending, blueprint);
+    tending.apply(&config::config_map(blueprint));
+    await_storage_class(&mut tending, blueprint);
+    provide_servers(&mut tending, blueprint);
+    claim_volumes(&mut tending, blueprint);
+    tending.judgement
+}
+
+/// `Configuring`: the Services.
+pub fn configure(context: &Context) -> Judgement {
+    let mut tending = Tending::new(context);
+    if let Some(blueprint) = &context.blueprint {
+        tending.apply(&services::headless(blueprint));
+        tending.apply(&services::client(blueprint));
+    }
+    tending.judgement
+}
+
+fn await_dependencies(tending: &mut Tending<'_>, blueprint: &Blueprint) {
+    let context = tending.context;
+    for (dependency, reach) in blueprint.valid.reaches() {
+        if !dependencies::permits(&context.observed.settings.allow_dependencies, &dependency.host) {
+            let message = format!(
+                "spec.externalDependencies[{}]: the operator may not try {}; its option \
+                 --allow-dependency says which hosts it may",
+                dependency.name, dependency.host
+            );
+            tending.judge(Verdict::Blocked(Finding::new(&reason::DEPENDENCY_REFUSED, message)));
+            continue;
+        }
+        let question = Question::Reach(reach.clone());
+        match context.observed.facts.get(&question) {
+            None => {
+                tending.judgement.asks.push(question);
+                tending.judge(Verdict::Asking);
+            }
+            Some(answer) => await_answer(tending, dependency, answer),
+        }
+    }
+}
+
+fn await_answer(tending: &mut Tending<'_>, dependency: &Dependency, answer: &Answer) {
+    let Err(trouble) = answer else { return };
+    let message = format!("{} ({}): {}", dependency.name, dependency.host, trouble.message);
+    let finding = Finding::new(&reason::EXTERNAL_DEPENDENCY_UNAVAILABLE, message);
+    tending.wait(finding, "DependenciesAnswer", DEPENDENCY_RETRY_SECONDS);
+}
+
+fn provide_role(tending: &mut Tending<'_>, desired: &phased::child::Desired, role: &str) {
+    match tending.child(desired) {
+        Tended::Missing => tending.create(&desired.id, secrets::create_role(desired, role)),
+        Tended::Kept(live) => judge_password(tending, &desired.id, &secrets::judge(&live)),
+        Tended::Held => {}
+    }
+}
+
+/// The application's Secret. One that somebody else made is used as it is and never written
+/// (fault catalogue PG-09).
+fn provide_credentials(tending: &mut Tending<'_>, blueprint: &Blueprint) {
+    let desired = secrets::credentials(blueprint);
+    if let Some(live) = tending.context.seen(&desired.id)
+        && phased::child::foreign(&live, &blueprint.owner()).is_some()
+    {
+        judge_password(tending, &desired.id, &secrets::judge(&live));
+        return;
+    }
+    match tending.child(&desired) {
+        Tended::Missing => {
+            tending.create(&desired.id, secrets::create_credentials(&desired, blueprint));
+        }
+        Tended::Kept(live) => {
+            let judged = secrets::judge(&live);
+            judge_password(tending, &desired.id, &judged);
+            let troubled = tending.context.observed.trouble_of(&desired.id).is_some();
+            if judged == Judged::Usable && !troubled {
+                tending.judgement.steps.extend(secrets::follow(&live, &desired, blueprint));
+            }
+        }
+        Tended::Held => {}
+    }
+}
+
+fn judge_password(tending: &mut Tending<'_>, id: &ObjectId, judged: &Judged) {
+    let key = secrets::PASSWORD_KEY;
+    let finding = match judged {
+        Judged::Usable => return,
+        Judged::Absent => Finding::new(
+            &reason::PASSWORD_MISSING,
+            format!("{id}: the key {key} is absent; put it back"),
+        ),
+        Judged::Empty => Finding::new(
+            &reason::PASSWORD_MISSING,
+            format!("{id}: the key {key} is empty; put the password back"),
+        ),
+        Judged::Unusable(why) => Finding::new(
+            &reason::PASSWORD_UNUSABLE,
+            format!(
+                "{id}: the password {why}; write it again without that, the old one stays in force"
+            ),
+        ),
+    };
+    tending.judge(Verdict::Blocked(finding));
+    tending.wake_after(DEPENDENCY_RETRY_SECONDS);
+}
+
+/// A class that does not exist is said before a claim waits for it for ever.
+fn await_storage_class(tending: &mut Tending<'_>, blueprint: &Blueprint) {
+    let context = tending.context;
+    let Some(class) = &blueprint.valid.storage_class else { return };
+    if context.volume_exists() {
+        return;
+    }
+    let id = ObjectId::new(names::storage_class_kind(), "", class.clone());
+    let question = Question::Object(id);
+    match context.observed.facts.get(&question) {
+        None => {
+            tending.judgement.asks.push(question);
+            tending.judge(Verdict::Asking);
+        }
+        Some(Ok(Reply::Object(None))) => {
+            let message = format!(
+                "spec.storage.storageClass: there is no storage class {class:?}; create it, or name \
+                 another one"
+            );
+            tending
+                .judge(Verdict::Blocked(Finding::new(&reason::STORAGE_CLASS_NOT_FOUND, message)));
+            tending.wake_after(5);
+        }
+        // What cannot be read is not known to be missing: the claim's Events will tell.
+        Some(Ok(_) | Err(_)) => {}
+    }
+}
+
+fn provide_servers(tending: &mut Tending<'_>, blueprint: &Blueprint) {
+    let context = tending.context;
+    let desired = servers::stateful_set(blueprint);
+    if let Some(live) = context.seen(&desired.id)
+        && live.deletion_time().is_none()
+        && phased::child::foreign(&live, &blueprint.owner()).is_none()
+        && outgrown(&Recorded::read(Some(&live)), blueprint, context)
+    {
+        tending.judgement.steps.push(Step::Delete(Delete {
+            id: desired.id.clone(),
+            uid: live.uid().to_owned(),
+            resource_version: Some(live.resource_version().to_owned()),
+            propagation: Propagation::Background,
+            why: "spec.storage changed before any volume was made; the set is made anew".to_owned(),
+        }));
+        let message = format!("{} is made anew, since spec.storage changed", desired.id);
+        tending.judge(Verdict::Working(Finding::new(&reason::ROLLING_OUT, message)));
+        return;
+    }
+    let claim = context.observed.object(&context.names.data_claim());
+    let claim_going = claim.is_some_and(|c| c.deletion_time().is_some());
+    if tending.child(&desired) != Tended::Missing {
+        return;
+    }
+    if claim_going {
+        let message =
+            format!("{} of a former Database is being deleted", context.names.data_claim());
+        tending.wait(Finding::new(&reason::CHILD_TERMINATING, message), "Gone", 5);
+    } else if tending.may_go_on() {
+        tending.apply(&desired);
+    }
+}
+
+/// Whether the claim template differs while no volume exists: it cannot be changed in place.
+fn outgrown(recorded: &Recorded, blueprint: &Blueprint, context: &Context) -> bool {
+    let same_size = match (&recorded.size, &blueprint.valid.size) {
+        (Some(was), wanted) => {
+            let read = |text: &String| text.parse::<phased::quantity::Quantity>().ok();
+            read(was) == read(wanted)
+        }
+        (None, _) => true,
+    };
+    let class = recorded.storage_class.as_ref();
+    let same_class = class.is_none_or(|c| *c == blueprint.valid.storage_class);
+    !context.volume_exists() && !(same_size && same_class)
+}
+
+/// Volumes say by annotation whose they are, so that the deletion policy touches only our own.
+fn claim_volumes(tending: &mut Tending<'_>, blueprint: &Blueprint) {
+    let context = tending.context;
+    let id = context.names.data_claim();
+    let Some(live) = context.observed.object(&id) else { return };
+    let ours = phased::child::foreign(live, &blueprint.owner()).is_none();
+    let named = live.annotation(labels::RESOURCE_UID_ANNOTATION);
+    if !ours || live.deletion_time().is_some() || named == Some(blueprint.uid.as_str()) {
+        return;
+    }
+    let annotations = serde_json::json!({labels::RESOURCE_UID_ANNOTATION: blueprint.uid});
+    let body = serde_json::json!({"metadata": {"annotations": annotations}});
+    tending.apply(&blueprint.kept(id, body));
+}

@@ -1,0 +1,202 @@
+//! Every reason of the Database controller, with its meaning and what ends it.
+//!
+//! Names are API: scripts match on them. Must hold nothing but data; `docs/` is generated from it.
+
+use phased::Reason;
+
+macro_rules! reasons {
+    ($($constant:ident = $name:literal, $meaning:literal, $remedy:literal;)*) => {
+        $(
+            #[doc = $meaning]
+            pub static $constant: Reason = Reason { name: $name, meaning: $meaning, remedy: $remedy };
+        )*
+        /// All reasons, in the order of the ladder.
+        pub static ALL: &[&Reason] = &[$(&$constant),*];
+    };
+}
+
+reasons! {
+    ALL_CHECKS_PASSED = "AllChecksPassed",
+        "Every rung of the ladder holds: the server runs the written generation, the application's login works and a wrong password is refused.",
+        "Nothing to do.";
+    RECONCILIATION_COMPLETE = "ReconciliationComplete",
+        "Nothing is left to do for this generation.",
+        "Nothing to do.";
+    ADVANCING = "Advancing",
+        "This phase is done; the next status write moves to the next phase.",
+        "Passes by itself at once, or when the time set with --phase-dwell is over.";
+    ACCEPTING = "Accepting",
+        "The finalizer is being put on the resource before anything is created.",
+        "Passes by itself.";
+    INVALID_SPEC = "InvalidSpec",
+        "The spec cannot be carried out; the message names each wrong field. What runs already is left as it is.",
+        "Correct the named fields.";
+    UNREADABLE = "Unreadable",
+        "The stored resource does not fit the types of this release. What runs already is left as it is.",
+        "Correct the field that the message names, or install the CRD of this release and apply the manifest again.";
+    STANDBYS_NOT_YET_SUPPORTED = "StandbysNotYetSupported",
+        "spec.replicas is above 1, and this release runs no standbys. What runs already is left as it is.",
+        "Set spec.replicas to 1.";
+    STORAGE_GROWTH_NOT_YET_SUPPORTED = "StorageGrowthNotYetSupported",
+        "spec.storage.size is larger than the existing volume, and this release does not grow volumes. The rest of the spec is in force.",
+        "Restore the old spec.storage.size.";
+    STORAGE_SHRINK_REFUSED = "StorageShrinkRefused",
+        "spec.storage.size is smaller than the existing volume. The rest of the spec is in force.",
+        "Restore the old spec.storage.size, or create a new Database and move the data with pg_dump.";
+    STORAGE_CLASS_CHANGE_REFUSED = "StorageClassChangeRefused",
+        "spec.storage.storageClass differs from that of the existing volume. The rest of the spec is in force.",
+        "Restore the old spec.storage.storageClass, or create a new Database and move the data with pg_dump.";
+    RENAME_REFUSED = "RenameRefused",
+        "spec.databaseName or spec.username differs from what the data were made with. The rest of the spec is in force.",
+        "Restore the old names, or create a new Database and move the data with pg_dump.";
+    MAJOR_VERSION_CHANGE_REFUSED = "MajorVersionChangeRefused",
+        "spec.image names another major version than the one whose data exist; the server would not open them. The running server is untouched and the rest of the spec is in force.",
+        "Restore an image of the old major version, or create a new Database with the new image and move the data with pg_dump.";
+    PAUSED = "Paused",
+        "The annotation steadfast.dev/paused is \"true\": nothing but the status is written.",
+        "Remove the annotation.";
+    NAME_CONFLICT = "NameConflict",
+        "A name that this Database needs belongs to somebody else; that object is never touched.",
+        "Remove or rename the other object, or hand it over with the labels app.kubernetes.io/managed-by=steadfast and app.kubernetes.io/instance=<name of the Database>; or give the Database another name.";
+    DEPENDENCY_REFUSED = "DependencyRefused",
+        "spec.externalDependencies names a host that the operator may not try.",
+        "Name a host that --allow-dependency permits, or ask whoever runs the operator to permit it.";
+    EXTERNAL_DEPENDENCY_UNAVAILABLE = "ExternalDependencyUnavailable",
+        "An external dependency does not answer; it is tried again every 30 seconds. A server that runs is left running.",
+        "Bring the dependency up, or remove it from spec.externalDependencies.";
+    STORAGE_CLASS_NOT_FOUND = "StorageClassNotFound",
+        "The storage class does not exist, so no volume could be made.",
+        "Create the class, or name an existing one in spec.storage.storageClass.";
+    READ_FAILED = "ReadFailed",
+        "Something could not be read. A failed read is never taken for absence, so nothing was decided on it.",
+        "Passes when the read succeeds; the message says what the API server answered.";
+    WRITE_REFUSED = "WriteRefused",
+        "The API server refused a write: permissions, quota, admission or an invalid field.",
+        "Change what the message names; the write is tried again by itself.";
+    WRITE_FAILED = "WriteFailed",
+        "A write did not succeed and is tried again.",
+        "Passes by itself when the API server answers again.";
+    CHILD_MISSING = "ChildMissing",
+        "A part of the Database does not exist and is being created.",
+        "Passes by itself.";
+    CHILD_TERMINATING = "ChildTerminating",
+        "A part of the Database is being deleted; it is made anew once it is gone.",
+        "Passes when the old object is gone; the message names its finalizers.";
+    PASSWORD_MISSING = "PasswordMissing",
+        "A Secret exists, but its key password is absent or empty. The role's password is left as it is.",
+        "Put the key back; or delete the Secret, if the operator made it, and a new password is made.";
+    PASSWORD_UNUSABLE = "PasswordUnusable",
+        "The password in the Secret cannot be used as it stands. The old password stays in force.",
+        "Write the password again, as text without a line end (printf instead of echo).";
+    ROLLOUT_WAITING = "RolloutWaiting",
+        "The StatefulSet has not rolled out the generation that was written.",
+        "Passes by itself; without progress within spec.progressDeadlineSeconds the phase becomes Failed with the causes.";
+    ROLLING_OUT = "RollingOut",
+        "The StatefulSet is being changed.",
+        "Passes by itself.";
+    BLOCKING_POD_REPLACED = "BlockingPodReplaced",
+        "A pod of a superseded revision was not ready and held up the rollout; it is deleted once.",
+        "Passes by itself.";
+    POD_UNSCHEDULABLE = "PodUnschedulable",
+        "No node can take the pod.",
+        "Make room, or change spec.resources, spec.podTemplate or the volume's topology as the message says.";
+    IMAGE_PULL_FAILED = "ImagePullFailed",
+        "The image cannot be pulled.",
+        "Correct spec.image or spec.podTemplate.imagePullSecrets.";
+    CONTAINER_CRASHING = "ContainerCrashing",
+        "A container ends again and again; the message holds its last words.",
+        "Correct what the message names, often a setting in spec.parameters or the image.";
+    CONTAINER_CONFIG_ERROR = "ContainerConfigError",
+        "A container cannot be started as declared.",
+        "Correct what the message names.";
+    QUOTA_EXCEEDED = "QuotaExceeded",
+        "A resource quota of the namespace stands in the way.",
+        "Raise the quota, free some of it, or ask for less in spec.resources or spec.storage.size.";
+    ADMISSION_REFUSED = "AdmissionRefused",
+        "The cluster refuses to create the pod or its claim.",
+        "Change what the message names, in the spec or in the namespace's policy.";
+    VOLUME_PENDING = "VolumePending",
+        "The volume is not there yet.",
+        "The message holds the provisioner's words; correct the storage class or its provisioner.";
+    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded",
+        "The rollout made no progress for spec.progressDeadlineSeconds; the message holds the causes.",
+        "Remove the cause; a corrected spec is taken up at once.";
+    DATA_MISSING = "DataMissing",
+        "The volume is empty although data were recorded; it is never initialised anew by itself.",
+        "Restore the volume; or give the data up by the annotation steadfast.dev/accept-data-loss=<status.systemIdentifier>; or delete the Database and create it again.";
+    DIFFERENT_DATA = "DifferentData",
+        "The server holds other data than those recorded: its system identifier differs.",
+        "Bring the recorded volume back; or accept the new data by the annotation steadfast.dev/accept-data-loss=<status.systemIdentifier>.";
+    HALF_INITIALISED = "HalfInitialised",
+        "The data folder holds files but no database; it is never wiped by itself.",
+        "Look into the volume; move what is worth keeping and empty the folder pgdata, or delete the claim.";
+    DATA_VERSION_MISMATCH = "DataVersionMismatch",
+        "The data were made by another major version than the image's.",
+        "Restore an image of the data's major version, or move the data with pg_dump.";
+    SERVER_UNREACHABLE = "ServerUnreachable",
+        "The server cannot be reached through the client Service, or does not answer in time. Unknown is not taken for down: nothing is replaced on this ground.",
+        "Look at network policies and at the pod; it is tried again by itself.";
+    SERVER_NOT_ACCEPTING = "ServerNotAccepting",
+        "The server answers but takes no session now: starting, stopping, or out of connections.",
+        "Passes by itself; raise max_connections if it stays.";
+    WRONG_SERVER = "WrongServer",
+        "Behind the client Service answers a server that is not this Database's, or that runs without its configuration.",
+        "Look at what else carries the pods' labels, and whether the image ignores the arguments it is given.";
+    CONFIGURATION_NOT_IN_FORCE = "ConfigurationNotInForce",
+        "The server runs with an older configuration file than the one written.",
+        "Passes when the pod has restarted with the new file; delete the pod if it stays.";
+    UNSUPPORTED_SERVER = "UnsupportedServer",
+        "The server's major version is not supported (14 to 18 are).",
+        "Use an image of a supported version.";
+    PREPARING_DATABASE = "PreparingDatabase",
+        "Role, password, database or owner are being put right by the superuser.",
+        "Passes by itself.";
+    SUPERUSER_LOGIN_FAILED = "SuperuserLoginFailed",
+        "The server refuses the superuser's password that the Secret holds.",
+        "Restore the Secret; or set the role's password to the Secret's over the local socket: kubectl exec -it <pod> -- psql -U postgres -c '\\password'.";
+    PASSWORD_NOT_CHECKED = "PasswordNotChecked",
+        "The server let a wrong password in: host authentication is not in force.",
+        "Use an image that honours the arguments config_file and hba_file.";
+    READ_ONLY_SERVER = "ReadOnlyServer",
+        "The server takes no writes.",
+        "Undo what made it read-only (default_transaction_read_only, a standby signal).";
+    DISK_FULL = "DiskFull",
+        "The server could not write: no space is left.",
+        "Free space on the volume.";
+    STATEMENT_BLOCKED = "StatementBlocked",
+        "A statement of the operator ran into its time-out, mostly behind a lock; the message says what the server said.",
+        "End the transaction that holds the lock; it is tried again by itself.";
+    VERIFICATION_FAILED = "VerificationFailed",
+        "The server refused a check; the message holds its words.",
+        "Correct what the message names; it is tried again by itself.";
+    ACTION_FAILED = "ActionFailed",
+        "A change inside the server did not succeed; the message holds its words.",
+        "Correct what the message names; it is tried again by itself.";
+    PRIMARY_UNAVAILABLE = "PrimaryUnavailable",
+        "The primary is down or not verified.",
+        "See the reason of the condition Ready.";
+    NOT_YET_SERVING = "NotYetServing",
+        "The Database has not been Ready yet.",
+        "See the reason of the condition Progressing.";
+    COLLATION_VERSION_MISMATCH = "CollationVersionMismatch",
+        "The image's C library sorts differently from the one that built the indexes.",
+        "Go back to the old image flavour; or rebuild the indexes with REINDEX DATABASE and then run ALTER DATABASE ... REFRESH COLLATION VERSION.";
+    VOLUME_TERMINATING = "VolumeTerminating",
+        "The claim of the data is marked for deletion and goes when the pod does.",
+        "Take a dump now; a deletion cannot be undone.";
+    MANAGERS_FIGHT = "ManagersFight",
+        "Another manager sets a declared field again and again; each time it is taken back.",
+        "Let only one of the two declare the field.";
+    DELETING = "Deleting",
+        "The Database is being deleted.",
+        "Passes by itself; the message says what is waited for.";
+    OBSERVATION_FAILED = "ObservationFailed",
+        "The operator could not look at the cluster, so nothing was decided; the message says why.",
+        "Passes when reading succeeds again; otherwise look at the operator's permissions and log.";
+    PHASE_CHANGED = "PhaseChanged",
+        "Event: the phase moved.",
+        "Nothing to do.";
+    EDIT_REVERTED = "EditReverted",
+        "Event: a declared field that another manager had set was taken back.",
+        "Change the Database instead of its parts.";
+}

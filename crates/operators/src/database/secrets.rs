@@ -1,0 +1,196 @@
+//! The three Secrets: made once with generated passwords, kept, and their derived keys followed.
+//!
+//! A plan never holds a password: it asks the runner to generate one, or names the key. Reading a
+//! password here serves only to judge it and to compare derived keys (reference/database.md
+//! section 4).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use phased::Live;
+use phased::child::Desired;
+use phased::fact::SecretKey;
+use phased::step::{CreateOnce, Derive, Generate, Step, TextPiece};
+use serde_json::{Value, json};
+
+use super::blueprint::Blueprint;
+use super::labels::RESOURCE_UID_ANNOTATION;
+use super::names::{Names, PORT};
+
+/// Key of every Secret's password.
+pub const PASSWORD_KEY: &str = "password";
+/// Role of the operator inside the server.
+pub const SUPERUSER_ROLE: &str = "postgres";
+/// Role of standbys.
+pub const REPLICATION_ROLE: &str = "steadfast_replication";
+/// Characters of a generated password.
+const PASSWORD_LENGTH: usize = 32;
+/// Type of the application's Secret.
+const BINDING_TYPE: &str = "servicebinding.io/postgresql";
+
+/// Every byte but unreserved characters is encoded (field case C-09).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Names the password of the application's role.
+pub fn credentials_password(names: &Names) -> SecretKey {
+    password_key(&names.namespace, names.credentials_secret().name)
+}
+
+/// Names the password of the superuser.
+pub fn superuser_password(names: &Names) -> SecretKey {
+    password_key(&names.namespace, names.superuser_secret().name)
+}
+
+fn password_key(namespace: &str, name: String) -> SecretKey {
+    SecretKey { namespace: namespace.to_owned(), name, key: PASSWORD_KEY.to_owned() }
+}
+
+/// The superuser's Secret, without its data.
+pub fn superuser(blueprint: &Blueprint) -> Desired {
+    kept(blueprint, blueprint.names.superuser_secret())
+}
+
+/// The replication role's Secret, without its data.
+pub fn replication(blueprint: &Blueprint) -> Desired {
+    kept(blueprint, blueprint.names.replication_secret())
+}
+
+/// The application's Secret, without its data.
+pub fn credentials(blueprint: &Blueprint) -> Desired {
+    blueprint.owned(blueprint.names.credentials_secret(), json!({"type": BINDING_TYPE}))
+}
+
+/// A Secret that outlives the Database: it says by annotation whose it is.
+fn kept(blueprint: &Blueprint, id: phased::ObjectId) -> Desired {
+    let annotations = json!({RESOURCE_UID_ANNOTATION: blueprint.uid});
+    blueprint.kept(id, json!({"type": "Opaque", "metadata": {"annotations": annotations}}))
+}
+
+/// Makes the Secret of a role of ours, with a fresh password.
+pub fn create_role(desired: &Desired, role: &str) -> Step {
+    let username = Generate::Text {
+        key: "username".to_owned(),
+        pieces: vec![TextPiece::Plain(role.to_owned())],
+    };
+    create(desired, vec![password(), username])
+}
+
+/// Makes the application's Secret, with a fresh password.
+pub fn create_credentials(desired: &Desired, blueprint: &Blueprint) -> Step {
+    let mut generate = vec![password()];
+    for (key, pieces) in derived(blueprint) {
+        generate.push(Generate::Text { key, pieces });
+    }
+    create(desired, generate)
+}
+
+fn password() -> Generate {
+    Generate::Password { key: PASSWORD_KEY.to_owned(), length: PASSWORD_LENGTH }
+}
+
+fn create(desired: &Desired, generate: Vec<Generate>) -> Step {
+    Step::CreateOnce(CreateOnce {
+        id: desired.id.clone(),
+        template: desired.sealed(),
+        generate,
+        why: "missing".to_owned(),
+    })
+}
+
+/// The keys that follow from the spec and the password, in the order of their names.
+pub fn derived(blueprint: &Blueprint) -> Vec<(String, Vec<TextPiece>)> {
+    let valid = &blueprint.valid;
+    let host = blueprint.names.host(&blueprint.cluster_domain);
+    let plain = |text: String| vec![TextPiece::Plain(text)];
+    let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
+    let secret = || TextPiece::Generated(PASSWORD_KEY.to_owned());
+    let (database, username) = (encoded(&valid.database), encoded(&valid.username));
+    let uri = vec![
+        TextPiece::Plain(format!("postgresql://{username}:")),
+        secret(),
+        TextPiece::Plain(format!("@{host}:{PORT}/{database}")),
+    ];
+    let jdbc = vec![
+        TextPiece::Plain(format!(
+            "jdbc:postgresql://{host}:{PORT}/{database}?user={username}&password="
+        )),
+        secret(),
+    ];
+    [
+        ("database", plain(valid.database.clone())),
+        ("host", plain(host)),
+        ("jdbc-uri", jdbc),
+        ("port", plain(PORT.to_string())),
+        ("uri", uri),
+        ("username", plain(valid.username.clone())),
+    ]
+    .map(|(key, pieces)| (key.to_owned(), pieces))
+    .into()
+}
+
+/// Brings the derived keys of our own Secret up to date, when they are not.
+pub fn follow(live: &Live, desired: &Desired, blueprint: &Blueprint) -> Option<Step> {
+    let password = utf8(live, PASSWORD_KEY)?;
+    let keys = derived(blueprint);
+    let stale: Vec<&str> = keys
+        .iter()
+        .filter(|(key, pieces)| utf8(live, key).as_deref() != Some(&resolve(pieces, &password)))
+        .map(|(key, _)| key.as_str())
+        .collect();
+    if stale.is_empty() {
+        return None;
+    }
+    let why = format!("{} to follow the password and the spec", stale.join(", "));
+    Some(Step::Derive(Derive {
+        id: desired.id.clone(),
+        uid: live.uid().to_owned(),
+        intent: desired.sealed(),
+        keys,
+        why,
+    }))
+}
+
+fn resolve(pieces: &[TextPiece], password: &str) -> String {
+    let text = |piece: &TextPiece| match piece {
+        TextPiece::Plain(text) => text.clone(),
+        TextPiece::Generated(_) => utf8_percent_encode(password, RESERVED).to_string(),
+    };
+    pieces.iter().map(text).collect()
+}
+
+/// What a password is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It can be used.
+    Usable,
+    /// The key is absent.
+    Absent,
+    /// The key is there, and empty.
+    Empty,
+    /// It cannot be used; the words follow "the password ".
+    Unusable(&'static str),
+}
+
+/// Judges the password of a Secret (field case C-09, fault catalogue PG-49).
+pub fn judge(live: &Live) -> Judged {
+    let Some(encoded) = live.value["data"][PASSWORD_KEY].as_str() else { return Judged::Absent };
+    let Ok(bytes) = STANDARD.decode(encoded) else {
+        return Judged::Unusable("is not readable");
+    };
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return Judged::Unusable("is not UTF-8 text");
+    };
+    match text {
+        "" => Judged::Empty,
+        t if t.ends_with('\n') => Judged::Unusable("ends with a line feed"),
+        t if t.ends_with('\r') => Judged::Unusable("ends with a carriage return"),
+        t if t.chars().any(char::is_control) => Judged::Unusable("holds a control character"),
+        t if t.len() > 512 => Judged::Unusable("is longer than 512 bytes"),
+        _ => Judged::Usable,
+    }
+}
+
+fn utf8(live: &Live, key: &str) -> Option<String> {
+    let encoded = live.value.get("data").and_then(|d| d.get(key)).and_then(Value::as_str)?;
+    String::from_utf8(STANDARD.decode(encoded).ok()?).ok()
+}

@@ -1,0 +1,307 @@
+//! The one status of a pass: phase, `ready` and conditions from one climb, so that they cannot
+//! disagree (reference/database.md section 5).
+//!
+//! Must not contain anything that changes merely because time passes.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use phased::condition::{self, Truth, Wanted, whole_second};
+use phased::ladder::{Climb, Finding, Verdict};
+use phased::plan::StatusWrite;
+use phased::retry;
+use phased::{Live, Reason};
+use serde_json::{Value, json};
+
+use super::api::{DatabaseStatus, Phase};
+use super::context::Context;
+use super::names::PORT;
+use super::verify::{self, Evidence, Heard};
+use super::{deploying, phases, reason, reverts};
+
+/// Conditions of this controller.
+const OURS: [&str; 3] = ["Ready", "Progressing", "Degraded"];
+
+/// The outcome of a climb in one piece.
+pub struct Outcome {
+    /// The phase to show.
+    pub phase: Phase,
+    /// Why.
+    pub finding: Finding,
+    /// Whether every rung holds.
+    pub ready: bool,
+    /// Whether the operator is at work or waits for progress.
+    pub progressing: bool,
+    /// Whether a person must act or a retry must come.
+    pub stuck: bool,
+}
+
+/// Reads a climb.
+pub fn outcome(climb: &Climb) -> Outcome {
+    let phase = phase_of(climb.phase);
+    let at = |finding: &Finding, progressing, stuck| Outcome {
+        phase,
+        finding: finding.clone(),
+        ready: false,
+        progressing,
+        stuck,
+    };
+    match &climb.verdict {
+        Verdict::Done if climb.index == phases::READY => Outcome {
+            phase,
+            finding: Finding::new(
+                &reason::ALL_CHECKS_PASSED,
+                "the server runs this generation, its login is verified and a round-trip works",
+            ),
+            ready: true,
+            progressing: false,
+            stuck: false,
+        },
+        Verdict::Done => {
+            let message = format!("{} is done", climb.phase);
+            at(&Finding::new(&reason::ADVANCING, message), true, false)
+        }
+        Verdict::Working(finding) | Verdict::Waiting { finding, .. } => at(finding, true, false),
+        Verdict::Blocked(finding) => at(finding, false, true),
+        Verdict::Failed(finding) => Outcome { phase: Phase::Failed, ..at(finding, false, true) },
+        // A plan with questions writes no status; this arm only keeps the match whole.
+        Verdict::Asking => {
+            let message = "questions are being answered";
+            at(&Finding::new(&reason::ADVANCING, message), true, false)
+        }
+    }
+}
+
+fn phase_of(name: &str) -> Phase {
+    [
+        Phase::Pending,
+        Phase::Provisioning,
+        Phase::Configuring,
+        Phase::Deploying,
+        Phase::Verifying,
+        Phase::Ready,
+    ]
+    .into_iter()
+    .find(|p| p.as_str() == name)
+    .unwrap_or(Phase::Failed)
+}
+
+/// The status after this pass.
+pub fn compose(context: &Context, climb: &Climb, outcome: &Outcome) -> DatabaseStatus {
+    let before = &context.status;
+    let now = context.observed.now;
+    let generation = context.observed.root.metadata.generation;
+    let evidence = evidence(context);
+    let mut after = DatabaseStatus {
+        phase: Some(outcome.phase),
+        phase_since: since(before, outcome.phase, now),
+        ready: Some(outcome.ready),
+        observed_generation: generation,
+        retry: retry_after(before, outcome, generation, now),
+        reverts: reverts::after(before.reverts.as_ref(), &climb.judgement.events, now),
+        last_verified: last_verified(context, outcome, now),
+        progress: progress(context),
+        ..DatabaseStatus::default()
+    };
+    record(context, outcome, evidence.as_ref(), &mut after);
+    let wanted = conditions(context, climb, outcome, &after);
+    after.conditions =
+        condition::settle(&before.conditions, wanted, generation.unwrap_or_default(), now);
+    after
+}
+
+/// What was seen, and what cannot be seen again.
+fn record(
+    context: &Context,
+    outcome: &Outcome,
+    evidence: Option<&Evidence>,
+    after: &mut DatabaseStatus,
+) {
+    let before = &context.status;
+    let names = &context.names;
+    let set = context.stateful_set();
+    let wanted = set.as_ref().and_then(|s| s.spec.as_ref()?.replicas).unwrap_or(1);
+    let ready = set.as_ref().and_then(|s| s.status.as_ref()?.ready_replicas).unwrap_or_default();
+    let secret = context.seen(&names.credentials_secret());
+    let service = context.seen(&names.client_service());
+    let domain = &context.observed.settings.cluster_domain;
+    after.replicas = Some(wanted);
+    after.ready_replicas = Some(ready);
+    after.replica_summary = Some(format!("{ready}/{wanted}"));
+    after.primary = set.is_some().then(|| names.primary_pod().name);
+    after.secret_name = secret.map(|_| names.credentials_secret().name);
+    after.endpoint = service.map(|_| format!("{}:{PORT}", names.host(domain)));
+    let learned = context.blueprint.as_ref().and_then(|b| b.identifier.clone());
+    after.system_identifier = learned.or_else(|| before.system_identifier.clone());
+    let version = evidence.map(|e| e.identity.version.clone());
+    after.server_version = version.or_else(|| before.server_version.clone());
+    let claim = context.observed.object(&names.data_claim()).map(|c| c.uid().to_owned());
+    let settled = outcome.ready || before.system_identifier.is_none() || before.volume.is_none();
+    after.volume =
+        if settled { claim.or_else(|| before.volume.clone()) } else { before.volume.clone() };
+}
+
+/// What the application's session found, if it was ours.
+fn evidence(context: &Context) -> Option<Evidence> {
+    let answer = context.observed.facts.get(&context.target()?.probe())?;
+    let Heard::Clear(evidence) = verify::probed(answer) else { return None };
+    let identity = &context.blueprint.as_ref()?.identity;
+    (evidence.identity.resource.as_ref() == Some(identity)).then_some(evidence)
+}
+
+fn since(before: &DatabaseStatus, phase: Phase, now: Timestamp) -> Option<Time> {
+    let kept = before.phase_since.clone().filter(|_| before.phase == Some(phase));
+    Some(kept.unwrap_or_else(|| Time(whole_second(now))))
+}
+
+/// The ledger of failures: counted when a retry is due, when the reason changes or when the spec
+/// does; forgotten on success.
+fn retry_after(
+    before: &DatabaseStatus,
+    outcome: &Outcome,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Option<retry::Retry> {
+    let same_spec = before.observed_generation == generation;
+    let ledger = before.retry.as_ref().filter(|_| same_spec);
+    if outcome.ready {
+        return None;
+    }
+    if outcome.phase != Phase::Failed {
+        return ledger.cloned();
+    }
+    match ledger {
+        Some(r) if r.reason == outcome.finding.reason.name && !retry::is_due(r, now) => {
+            Some(r.clone())
+        }
+        _ => Some(retry::after_failure(ledger, &outcome.finding, now)),
+    }
+}
+
+/// When the outcome of verification last changed.
+fn last_verified(context: &Context, outcome: &Outcome, now: Timestamp) -> Option<Time> {
+    let before = &context.status;
+    let asked =
+        context.target().is_some_and(|target| context.observed.facts.contains_key(&target.probe()));
+    let changed = before.ready.unwrap_or_default() != outcome.ready;
+    if asked && changed { Some(Time(whole_second(now))) } else { before.last_verified.clone() }
+}
+
+fn progress(context: &Context) -> Option<phased::deadline::Progress> {
+    let set = context.stateful_set()?;
+    deploying::progress(context, &set).map(|(progress, _)| progress)
+}
+
+fn conditions(
+    context: &Context,
+    climb: &Climb,
+    outcome: &Outcome,
+    after: &DatabaseStatus,
+) -> Vec<Wanted> {
+    let finding = &outcome.finding;
+    let ready = Wanted {
+        kind: "Ready",
+        status: Truth::from_bool(outcome.ready),
+        reason: finding.reason.name,
+        message: finding.message.clone(),
+    };
+    let progressing = if outcome.ready {
+        wanted(
+            "Progressing",
+            Truth::False,
+            &reason::RECONCILIATION_COMPLETE,
+            "nothing is left to do",
+        )
+    } else {
+        let truth = Truth::from_bool(outcome.progressing);
+        wanted("Progressing", truth, finding.reason, &finding.message)
+    };
+    let progressing = if context.paused() {
+        let message = "the annotation steadfast.dev/paused is \"true\"; remove it to go on";
+        wanted("Progressing", Truth::False, &reason::PAUSED, message)
+    } else {
+        progressing
+    };
+    vec![ready, progressing, degraded(context, climb, outcome, after)]
+}
+
+fn wanted(kind: &'static str, status: Truth, reason: &Reason, message: &str) -> Wanted {
+    Wanted { kind, status, reason: reason.name, message: message.to_owned() }
+}
+
+/// The table of reference/database.md section 4, and what a Ready database may lack.
+fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &DatabaseStatus) -> Wanted {
+    let finding = &outcome.finding;
+    if !outcome.ready {
+        return if outcome.stuck {
+            wanted("Degraded", Truth::True, finding.reason, &finding.message)
+        } else if after.system_identifier.is_some() {
+            let message = format!("{}: {}", finding.reason.name, finding.message);
+            wanted("Degraded", Truth::True, &reason::PRIMARY_UNAVAILABLE, &message)
+        } else {
+            wanted("Degraded", Truth::False, &reason::NOT_YET_SERVING, "not served yet")
+        };
+    }
+    let collation =
+        climb.judgement.notes.iter().find(|n| n.reason == &reason::COLLATION_VERSION_MISMATCH);
+    if let Some(note) = collation {
+        return wanted("Degraded", Truth::True, note.reason, &note.message);
+    }
+    let claim = context.observed.object(&context.names.data_claim());
+    if claim.is_some_and(|c| c.deletion_time().is_some()) {
+        let message = format!(
+            "{} is marked for deletion and goes when the pod does; take a dump now",
+            context.names.data_claim()
+        );
+        return wanted("Degraded", Truth::True, &reason::VOLUME_TERMINATING, &message);
+    }
+    if let Some(fight) = after.reverts.as_ref().filter(|r| reverts::is_a_fight(r)) {
+        let message = format!("{} sets {} again and again", fight.manager, fight.field);
+        return wanted("Degraded", Truth::True, &reason::MANAGERS_FIGHT, &message);
+    }
+    wanted("Degraded", Truth::False, &reason::ALL_CHECKS_PASSED, "nothing is lacking")
+}
+
+/// The write, when the stored status is not already this one. Conditions of others are left alone.
+pub fn write(root: &Live, after: &DatabaseStatus) -> Option<StatusWrite> {
+    let status = json!(after);
+    if stored_without_others(root) == Some(sorted(status.clone())) {
+        return None;
+    }
+    Some(StatusWrite {
+        status,
+        uid: root.uid().to_owned(),
+        resource_version: root.resource_version().to_owned(),
+    })
+}
+
+fn stored_without_others(root: &Live) -> Option<Value> {
+    let mut stored = root.value.get("status")?.clone();
+    if let Some(conditions) = stored.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.retain(|c| c["type"].as_str().is_some_and(|t| OURS.contains(&t)));
+    }
+    Some(sorted(stored))
+}
+
+/// Conditions are a keyed list: their order means nothing.
+fn sorted(mut status: Value) -> Value {
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.sort_by_key(|c| c["type"].as_str().unwrap_or_default().to_owned());
+    }
+    status
+}
+
+/// The stored status with other words in its conditions: for passes that could not look.
+pub fn restate(
+    before: DatabaseStatus,
+    generation: Option<i64>,
+    now: Timestamp,
+    wanted: Vec<Wanted>,
+) -> DatabaseStatus {
+    let conditions: Vec<Condition> =
+        condition::settle(&before.conditions, wanted, generation.unwrap_or_default(), now);
+    let kept = before.conditions.iter().filter(|c| {
+        OURS.contains(&c.type_.as_str()) && !conditions.iter().any(|n| n.type_ == c.type_)
+    });
+    let conditions = kept.cloned().chain(conditions.iter().cloned()).collect();
+    DatabaseStatus { conditions, ..before }
+}

@@ -1,0 +1,222 @@
+//! Bringing children about: one at a time, each compared, each with its reason.
+//!
+//! Collects the judgement of one rung. Must not know which children there are.
+
+use phased::child::{Desired, Drift, Standing};
+use phased::fact::{Fate, Trouble};
+use phased::ladder::{Finding, Judgement, Verdict};
+use phased::plan::{EventNote, Note};
+use phased::{Live, ObjectId, Step, StepTrouble, Wake};
+
+use super::context::{Context, Sight};
+use super::reason;
+
+/// How often what no watch shows is looked at again, in seconds.
+const LOOK_AGAIN_SECONDS: i64 = 5;
+
+/// A rung's judgement in the making.
+pub struct Tending<'a> {
+    /// The snapshot.
+    pub context: &'a Context,
+    /// What was found so far.
+    pub judgement: Judgement,
+}
+
+/// How a child came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tended {
+    /// It is there and as declared, or a step of this plan mends it.
+    Kept(Box<Live>),
+    /// It is not there; the caller knows how to make it.
+    Missing,
+    /// Nothing can be done about it now; the judgement says why.
+    Held,
+}
+
+impl<'a> Tending<'a> {
+    /// Nothing found yet: all is done.
+    pub fn new(context: &'a Context) -> Self {
+        Self { context, judgement: Judgement::of(Verdict::Done) }
+    }
+
+    /// Keeps the worse of the verdicts, the earlier one among equals.
+    pub fn judge(&mut self, verdict: Verdict) {
+        if rank(&verdict) > rank(&self.judgement.verdict) {
+            self.judgement.verdict = verdict;
+        }
+    }
+
+    /// Asks to be woken.
+    pub fn wake_after(&mut self, seconds: i64) {
+        let wake = Wake::after(self.context.observed.now, seconds);
+        self.judgement.wake = self.judgement.wake.clone().earliest(wake);
+    }
+
+    /// Waits for something that a watch or the next look will show.
+    pub fn wait(&mut self, finding: Finding, gate: &'static str, seconds: i64) {
+        self.judge(Verdict::Waiting { finding, gate, deadline: None });
+        self.wake_after(seconds);
+    }
+
+    /// Whether later children may build on what was found.
+    pub fn may_go_on(&self) -> bool {
+        matches!(self.judgement.verdict, Verdict::Done | Verdict::Working(_))
+    }
+
+    /// Mends a child that is there; `step` replaces the kernel's write where that must not be used.
+    pub fn child(&mut self, desired: &Desired) -> Tended {
+        let live = match self.context.sight(&desired.id) {
+            Sight::Unasked(question) => {
+                self.judgement.asks.push(question);
+                self.judge(Verdict::Asking);
+                return Tended::Held;
+            }
+            Sight::Unread(trouble) => {
+                self.unread(&desired.id, &trouble);
+                return Tended::Held;
+            }
+            Sight::Absent => return self.absent(&desired.id),
+            Sight::Seen(live) => live,
+        };
+        let owner = super::blueprint::owner(&self.context.names, self.context.observed.root.uid());
+        match desired.stand(Some(&live), &owner) {
+            Standing::Missing(_) => self.absent(&desired.id),
+            Standing::Current => Tended::Kept(live),
+            Standing::Outdated { step, drift } => {
+                self.mend(&desired.id, step, drift);
+                Tended::Kept(live)
+            }
+            Standing::Foreign { owner } => {
+                self.foreign(&desired.id, &owner);
+                Tended::Held
+            }
+            Standing::Terminating => {
+                self.terminating(&desired.id, &live);
+                Tended::Held
+            }
+        }
+    }
+
+    /// A child that is missing, and the plain way to make it.
+    pub fn apply(&mut self, desired: &Desired) -> Tended {
+        let tended = self.child(desired);
+        if tended == Tended::Missing {
+            let owner =
+                super::blueprint::owner(&self.context.names, self.context.observed.root.uid());
+            if let Standing::Missing(step) = desired.stand(None, &owner) {
+                self.create(&desired.id, step);
+            }
+        }
+        tended
+    }
+
+    /// Makes a missing child by `step`.
+    pub fn create(&mut self, id: &ObjectId, step: Step) {
+        self.judgement.steps.push(step);
+        self.judge(Verdict::Working(Finding::new(
+            &reason::CHILD_MISSING,
+            format!("{id} does not exist and is being created"),
+        )));
+    }
+
+    fn absent(&mut self, id: &ObjectId) -> Tended {
+        match self.trouble(id) {
+            Some(trouble) => {
+                self.refused(&trouble);
+                Tended::Held
+            }
+            None => Tended::Missing,
+        }
+    }
+
+    fn mend(&mut self, id: &ObjectId, step: Step, drift: Option<Drift>) {
+        if let Some(trouble) = self.trouble(id) {
+            self.refused(&trouble);
+            return;
+        }
+        if let Some(drift) = drift {
+            self.judgement.events.push(EventNote {
+                warning: true,
+                reason: reason::EDIT_REVERTED.name,
+                action: "Revert",
+                message: format!("{id}: {} was set by {}; taken back", drift.field, drift.manager),
+            });
+        }
+        self.judgement.steps.push(step);
+    }
+
+    fn trouble(&self, id: &ObjectId) -> Option<StepTrouble> {
+        self.context.observed.trouble_of(id).cloned()
+    }
+
+    /// A write that was not accepted: what helps depends on its fate.
+    pub fn refused(&mut self, trouble: &StepTrouble) {
+        let verdict = write_trouble(trouble);
+        let seconds = match trouble.trouble.fate {
+            Fate::UserMustAct => 30,
+            Fate::WorldMayHeal => LOOK_AGAIN_SECONDS,
+            Fate::WeAreWrong => 60,
+        };
+        self.judge(verdict);
+        self.wake_after(seconds);
+    }
+
+    fn unread(&mut self, id: &ObjectId, trouble: &Trouble) {
+        let finding = Finding::new(&reason::READ_FAILED, format!("{id}: {}", trouble.message));
+        self.wait(finding, "Readable", LOOK_AGAIN_SECONDS);
+    }
+
+    fn foreign(&mut self, id: &ObjectId, owner: &str) {
+        let message = format!(
+            "{id} belongs to somebody else ({owner}); remove it, hand it over by its labels, or give \
+             the Database another name"
+        );
+        self.judge(Verdict::Blocked(Finding::new(&reason::NAME_CONFLICT, message)));
+        self.wake_after(LOOK_AGAIN_SECONDS);
+    }
+
+    fn terminating(&mut self, id: &ObjectId, live: &Live) {
+        let holders = live.metadata.finalizers.clone().unwrap_or_default();
+        let held = if holders.is_empty() {
+            String::new()
+        } else {
+            format!("; finalizers: {}", holders.join(", "))
+        };
+        let message = format!("{id} is being deleted{held}");
+        self.wait(Finding::new(&reason::CHILD_TERMINATING, message), "Gone", LOOK_AGAIN_SECONDS);
+    }
+
+    /// Adds a note about something that is not done.
+    pub fn note(&mut self, about: Option<ObjectId>, finding: Finding) {
+        self.judgement.notes.push(Note { about, reason: finding.reason, message: finding.message });
+    }
+}
+
+/// What a write that was not accepted means.
+pub fn write_trouble(trouble: &StepTrouble) -> Verdict {
+    let said = &trouble.trouble.message;
+    let message = format!("{} {}: {said}", trouble.verb, trouble.id);
+    match trouble.trouble.fate {
+        Fate::UserMustAct if said.contains("exceeded quota") => {
+            Verdict::Blocked(Finding::new(&reason::QUOTA_EXCEEDED, message))
+        }
+        Fate::UserMustAct => Verdict::Blocked(Finding::new(&reason::WRITE_REFUSED, message)),
+        Fate::WorldMayHeal => Verdict::Waiting {
+            finding: Finding::new(&reason::WRITE_FAILED, message),
+            gate: "Writable",
+            deadline: None,
+        },
+        Fate::WeAreWrong => Verdict::Failed(Finding::new(&reason::WRITE_FAILED, message)),
+    }
+}
+
+fn rank(verdict: &Verdict) -> u8 {
+    match verdict {
+        Verdict::Done => 0,
+        Verdict::Working(_) => 1,
+        Verdict::Waiting { .. } => 2,
+        Verdict::Failed(_) => 3,
+        Verdict::Blocked(_) => 4,
+        Verdict::Asking => 5,
+    }
+}
