@@ -6,7 +6,9 @@
 
 #![allow(clippy::panic, reason = "a test fails by panicking")]
 
+use phased::Live;
 use phased::compare::difference;
+use phased::ownership::holder;
 use serde_json::{Value, json};
 
 fn pairs() -> Vec<(Value, Value)> {
@@ -103,4 +105,44 @@ fn any_stored_value_that_somebody_removes_is_a_difference() {
             assert!(found.is_some(), "{} lost {pointer}", name(&wanted));
         }
     }
+}
+
+/// `fixtures/meddled-1.36.json`: the same declarations, applied by `steadfast/test`, and what the
+/// server stored after `meddler` had patched one declared field (the patch is beside them).
+#[test]
+fn whoever_changed_a_declared_field_is_named() {
+    let text = include_str!("fixtures/meddled-1.36.json");
+    let cases: Vec<Value> = serde_json::from_str(text).expect("the fixture is JSON");
+    assert_eq!(cases.len(), 17);
+    let mut seen = Vec::new();
+    for mut case in cases {
+        let live = Live::new(case["live"].take()).expect("metadata");
+        let field = difference(&case["wanted"], &live.value)
+            .unwrap_or_else(|| panic!("{} makes no difference", case["patch"]));
+        let manager = holder(&live, &field, "steadfast/test");
+        seen.push((field.spelled(&live.value), manager));
+    }
+    let listed: Vec<String> = seen
+        .iter()
+        .map(|(field, manager)| format!("{field} {}", manager.as_deref().unwrap_or("nobody")))
+        .collect();
+    insta::assert_snapshot!(listed.join("\n"), @r#"
+    .spec.template.spec.containers[name=server].image meddler
+    .spec.template.spec.containers[name=server].env[name=A].value meddler
+    .spec.template.spec.tolerations[{"effect":"","key":"spot","operator":"Exists"}] meddler
+    .spec.replicas meddler
+    .metadata.labels.app meddler
+    .spec.template.spec.containers[name=server].resources.limits.cpu meddler
+    .spec.ports[port=5432,protocol=TCP].targetPort meddler
+    .spec.selector.more meddler
+    .data.a meddler
+    .rules[0].verbs meddler
+    .spec.ingress[0].ports[0].port meddler
+    .spec.strategy.rollingUpdate.maxSurge meddler
+    .spec.template.spec.containers[name=server].ports[containerPort=5432,protocol=UDP].name meddler
+    .automountServiceAccountToken meddler
+    .spec.maxUnavailable meddler
+    .spec.template.spec.containers[name=server].env[name=B] nobody
+    .spec.template.spec.initContainers[name=prepare].command[1] meddler
+    "#);
 }
