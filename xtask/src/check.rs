@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use crate::generate::Build;
 use crate::step::{Outcome, Steps};
 use crate::{edges, generate, licences, tidy, tool};
 
@@ -30,7 +31,7 @@ pub(crate) fn add(steps: &mut Steps, root: &Path) {
     steps.run("pure crates alone", || passed(edges::alone(root, &edges::PURE.map(str::to_owned))));
     steps.run("clippy", || passed(clippy(root)));
     steps.run("hermetic tests", || passed(tests(root)));
-    steps.run("generated files", || passed(generate::run(root, true)));
+    steps.run("generated files", || passed(generate::run(root, true, Build::WithTests)));
 }
 
 fn passed(result: Result<()>) -> Result<Outcome> {
@@ -38,7 +39,8 @@ fn passed(result: Result<()>) -> Result<Outcome> {
 }
 
 fn clippy(root: &Path) -> Result<()> {
-    let mut command = tool::cargo(root, &["clippy", "--workspace", "--all-targets", "--quiet"]);
+    let mut command =
+        tool::cargo(root, &["clippy", "--workspace", "--all-targets", "--keep-going", "--quiet"]);
     tool::must(command.args(tool::binding(root)).args(["--", "-D", "warnings"]))
 }
 

@@ -3,9 +3,11 @@
 //! Must not write a word of them itself: the binary knows its resources, its permissions and its
 //! phases. `--check` compares and changes nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use crate::tool;
 
@@ -21,11 +23,22 @@ const FILES: [Generated; 3] = [
     Generated { subcommand: "docs", path: "docs/phases.md" },
 ];
 
+/// Which selection of crates the binary is built in: features are merged over the selection, so that
+/// another one compiles everything once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// The binary and what it needs.
+    Alone,
+    /// The selection of `cargo test --workspace`, all of which is there after the tests.
+    WithTests,
+}
+
 /// Writes the files, or with `check` compares them.
-pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
+pub(crate) fn run(root: &Path, check: bool, build: Build) -> Result<()> {
+    let binary = binary(root, build)?;
     let mut stale = Vec::new();
     for file in FILES {
-        let printed = print(root, file.subcommand)?;
+        let printed = print(root, &binary, file.subcommand)?;
         let path = root.join(file.path);
         let kept = std::fs::read_to_string(&path).unwrap_or_default();
         match difference(&kept, &printed) {
@@ -44,10 +57,22 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     bail!("{}; run `cargo xtask generate`", stale.join("; "))
 }
 
-fn print(root: &Path, subcommand: &str) -> Result<String> {
-    let mut command = tool::cargo(root, &["run", "--quiet", "--package", "steadfast"]);
-    command.args(tool::binding(root)).arg("--").arg(subcommand);
-    let text = tool::output(&mut command)?;
+/// Builds the binary and says where it is.
+fn binary(root: &Path, build: Build) -> Result<PathBuf> {
+    let selection: &[&str] = match build {
+        Build::Alone => &["--package", "steadfast"],
+        Build::WithTests => &["--workspace", "--bins", "--tests"],
+    };
+    let mut command = tool::cargo(root, &["build", "--quiet"]);
+    tool::must(command.args(selection).args(tool::binding(root)))?;
+    let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
+    let metadata: Value = serde_json::from_str(&tool::output(&mut tool::cargo(root, &arguments))?)?;
+    let target = metadata["target_directory"].as_str().context("metadata without target folder")?;
+    Ok(Path::new(target).join("debug/steadfast"))
+}
+
+fn print(root: &Path, binary: &Path, subcommand: &str) -> Result<String> {
+    let text = tool::output(Command::new(binary).arg(subcommand).current_dir(root))?;
     if text.trim().is_empty() {
         bail!("`steadfast {subcommand}` printed nothing");
     }

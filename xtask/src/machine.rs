@@ -22,7 +22,7 @@ const REQUIRE_ALL: &str = "STEADFAST_REQUIRE_ALL";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineTest {
     pub(crate) package: &'static str,
-    /// File name below `tests` without its ending, or `lib` for the tests inside the library.
+    /// File name below `tests` without its ending; no other crate has a target of this name.
     pub(crate) target: &'static str,
     /// What the tests are about and what they need, for the table.
     pub(crate) needs: &'static str,
@@ -62,11 +62,9 @@ fn control_plane(require_all: bool) -> Result<Outcome> {
 
 /// Runs one target with its output shown, and gathers what it skipped.
 fn run_one(root: &Path, test: MachineTest, require_all: bool) -> Result<Outcome> {
-    let mut command = tool::cargo(root, &["test", "--quiet", "--package", test.package]);
-    match test.target {
-        "lib" => command.arg("--lib"),
-        target => command.args(["--test", target]),
-    };
+    // The whole workspace is selected, though one target runs: a package alone would be built again
+    // with features of its own, and everything below it too.
+    let mut command = tool::cargo(root, &["test", "--quiet", "--workspace", "--test", test.target]);
     // Output is not captured: a skipped test passes, and its reason would be swallowed.
     command.args(tool::binding(root)).args(["--", "--nocapture"]);
     command.env_remove("STEADFAST_HERMETIC").env_remove(REQUIRE_ALL);

@@ -20,6 +20,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::generate::Build;
+
 /// Build, check and test Steadfast.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
@@ -83,7 +85,7 @@ fn dispatch(command: Command) -> Result<()> {
             edges::run(&root)?;
             if alone { edges::alone(&root, &edges::members(&root)?) } else { Ok(()) }
         }
-        Command::Generate { check } => generate::run(&root, check),
+        Command::Generate { check } => generate::run(&root, check, Build::Alone),
         Command::Cluster(arguments) => cluster::run(arguments),
         Command::Licences => {
             println!("{:?}", licences::run(&root)?);

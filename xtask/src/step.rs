@@ -71,7 +71,7 @@ impl Steps {
         let mut lines = Vec::new();
         for row in &self.rows {
             let (word, remark) = (row.outcome.word(), row.outcome.remark());
-            let remark = remark.replace('\n', " ");
+            let remark = shortened(remark);
             let line =
                 format!("{word:<8} {:>8}  {:<width$}  {remark}", seconds(row.took), row.name);
             lines.push(line.trim_end().to_owned());
@@ -96,6 +96,15 @@ impl Steps {
     }
 }
 
+/// The first line of a remark, cut to the width of a terminal; all of it was printed before.
+fn shortened(remark: &str) -> String {
+    let line = remark.lines().next().unwrap_or_default();
+    if line.chars().count() <= 140 {
+        return line.to_owned();
+    }
+    line.chars().take(140).chain(['…']).collect()
+}
+
 fn seconds(took: Duration) -> String {
     format!("{:.1} s", took.as_secs_f64())
 }
@@ -114,6 +123,12 @@ mod tests {
         assert!(table.contains("broken"), "{table}");
         assert!(table.contains("SKIPPED"), "{table}");
         assert!(steps.finish().is_err());
+    }
+
+    #[test]
+    fn a_long_remark_is_cut_in_the_table() {
+        assert_eq!(shortened("one\ntwo"), "one");
+        assert_eq!(shortened(&"a".repeat(200)).chars().count(), 141);
     }
 
     #[test]

@@ -24,6 +24,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust() {
         let Some((package, target)) = integration_test(file) else { continue };
+        if MACHINE_TESTS.iter().any(|test| test.target == target && test.package != package) {
+            let message = format!("another crate has a machine test `{target}`: use another name");
+            findings.push(Finding::whole(&file.path, "machine-test", message));
+        }
         if SIGNS.iter().any(|sign| file.text.contains(sign)) && !listed(package, target) {
             let message =
                 format!("needs the machine, but `{package}`/`{target}` is not in {TABLE}");
@@ -57,15 +61,9 @@ fn integration_test(file: &TextFile) -> Option<(&str, &str)> {
 }
 
 fn exists(package: &str, target: &str, tree: &Tree) -> bool {
-    let folder = format!("crates/{package}");
+    let folder = format!("crates/{package}/tests/{target}");
     let file = |path: String| tree.file(&path).is_some();
-    match target {
-        "lib" => file(format!("{folder}/src/lib.rs")),
-        name => {
-            file(format!("{folder}/tests/{name}.rs"))
-                || file(format!("{folder}/tests/{name}/main.rs"))
-        }
-    }
+    file(format!("{folder}.rs")) || file(format!("{folder}/main.rs"))
 }
 
 #[cfg(test)]
@@ -82,6 +80,12 @@ mod tests {
         assert_eq!(check(&tree).len(), 1);
         let tree = sample(&[("crates/runner/tests/unheard_of.rs", "fn a() {}")]);
         assert_eq!(check(&tree), []);
+    }
+
+    #[test]
+    fn a_target_with_the_name_of_another_crates_machine_test_is_found() {
+        let path = format!("crates/unheard_of/tests/{}.rs", MACHINE_TESTS[0].target);
+        assert_eq!(check(&sample(&[(&path, "fn a() {}")])).len(), 1);
     }
 
     #[test]
