@@ -201,27 +201,6 @@ fn unprocessable(text: &str) -> Failure {
 }
 
 fn refuse(conflicts: &[apply::Conflict]) -> Failure {
-    let causes: Vec<crate::Cause> = conflicts
-        .iter()
-        .map(|conflict| {
-            let text = format!("conflict with \"{}\"", conflict.manager);
-            crate::Cause::new("FieldManagerConflict", conflict.field.clone(), text)
-        })
-        .collect();
-    let message = match causes.as_slice() {
-        [one] => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
-        many => {
-            let mut lines = Vec::new();
-            let mut last = "";
-            for cause in many {
-                if cause.message != last {
-                    lines.push(format!("{}:", cause.message.replacen("conflict", "conflicts", 1)));
-                    last = &cause.message;
-                }
-                lines.push(format!("- {}", cause.field));
-            }
-            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
-        }
-    };
+    let (message, causes) = apply::describe(conflicts);
     Failure::apply_conflict(message, &causes)
 }
