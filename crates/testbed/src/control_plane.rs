@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config, ResourceExt};
+use kube::{Api, Client, Config};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
@@ -27,10 +27,10 @@ use crate::options::Options;
 use crate::programs::{Group, Program};
 use crate::readiness;
 
-/// How long the API server may take to end in good order before it is killed.
-const API_SERVER_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a program may take to end in good order before it is killed.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How long things that take milliseconds may take on a busy machine.
-const SHORT_WAIT: Duration = Duration::from_secs(30);
+pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(30);
 /// Query that marks our own requests in the audit log.
 const MARKER: &str = "steadfast-testbed-marker";
 
@@ -42,7 +42,8 @@ pub struct ControlPlane {
     plant: Plant,
     etcd: Program,
     api_server: Mutex<Option<Program>>,
-    controllers: Option<Program>,
+    // Held while they are restarted.
+    pub(crate) controllers: Mutex<Option<Program>>,
     markers: AtomicU64,
     folder: TempDir,
 }
@@ -99,7 +100,7 @@ impl ControlPlane {
             plant,
             etcd: programs.etcd,
             api_server: Mutex::new(Some(programs.api_server)),
-            controllers: programs.controllers,
+            controllers: Mutex::new(programs.controllers),
             markers: AtomicU64::new(0),
             folder,
         })
@@ -123,7 +124,7 @@ impl ControlPlane {
     pub async fn stop_api_server(&self) -> Result<()> {
         let program =
             self.api_server.lock().await.take().context("the API server is stopped already")?;
-        program.end(API_SERVER_PATIENCE).await.map(drop)
+        program.end(PATIENCE).await.map(drop)
     }
 
     /// Starts the API server again, on the same port and with the same contents, and waits until it is ready.
@@ -140,10 +141,20 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Replaces the running controllers by new ones, which know of no earlier watch or discovery.
+    pub(crate) async fn replace_controllers(&self, slot: &mut Option<Program>) -> Result<()> {
+        if let Some(program) = slot.take() {
+            program.end(PATIENCE).await?;
+            *slot = Some(self.plant.start_controllers(&self.group)?);
+        }
+        Ok(())
+    }
+
     /// Process numbers of the running programs, by name.
     pub async fn processes(&self) -> Vec<(&'static str, u32)> {
         let api_server = self.api_server.lock().await;
-        let running = [Some(&self.etcd), api_server.as_ref(), self.controllers.as_ref()];
+        let controllers = self.controllers.lock().await;
+        let running = [Some(&self.etcd), api_server.as_ref(), controllers.as_ref()];
         running.into_iter().flatten().map(|program| (program.name(), program.pid())).collect()
     }
 
@@ -204,32 +215,6 @@ impl ControlPlane {
     /// As [`Self::kubeconfig_for`].
     pub async fn client_as(&self, identity: &Identity) -> Result<Client> {
         Client::try_from(self.config_for(identity).await?).context("build a client")
-    }
-
-    /// Creates a namespace whose name starts with `prefix` and waits until pods can be created in it.
-    ///
-    /// # Errors
-    /// The server refuses, or no default service account appears.
-    pub async fn create_namespace(&self, prefix: &str) -> Result<String> {
-        let client = self.client().await?;
-        let mut namespace = Namespace::default();
-        namespace.metadata.generate_name = Some(format!("{prefix}-"));
-        let created = Api::<Namespace>::all(client.clone())
-            .create(&PostParams::default(), &namespace)
-            .await?;
-        let name = created.name_any();
-        if self.controllers.is_some() {
-            let deadline = Instant::now() + SHORT_WAIT;
-            let ask = || readiness::service_account_exists(&client, &name);
-            readiness::wait_for(
-                "the namespace's default service account",
-                deadline,
-                || Ok(()),
-                ask,
-            )
-            .await?;
-        }
-        Ok(name)
     }
 
     /// Every request finished so far, oldest first. While the API server runs, a request of our own is sent

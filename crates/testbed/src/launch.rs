@@ -81,7 +81,7 @@ impl Plant {
         };
         let client = self.client().await?;
         let mut controllers = match self.options.controllers {
-            true => Some(self.start(programs::CONTROLLER_MANAGER, group)?),
+            true => Some(self.start_controllers(group)?),
             false => None,
         };
         let ask = || readiness::namespace_exists(&client, "default");
@@ -112,6 +112,11 @@ impl Plant {
             .await
             .with_context(|| format!("the API server's log ends with:\n{}", program.log_end()))?;
         Ok(program)
+    }
+
+    /// Starts the controllers; they need the API server.
+    pub(crate) fn start_controllers(&self, group: &Group) -> Result<Program> {
+        self.start(programs::CONTROLLER_MANAGER, group)
     }
 
     fn start(&self, name: &'static str, group: &Group) -> Result<Program> {

@@ -13,6 +13,7 @@ pub mod stand_in;
 
 mod access;
 mod certificates;
+mod contents;
 mod control_plane;
 mod launch;
 mod layout;

@@ -2,16 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ResourceQuota};
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::runtime::wait::await_condition;
-use kube::{Api, Client, ResourceExt};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
+use kube::runtime::wait::{await_condition, conditions::is_deleted};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use testbed::binaries::KUBERNETES_VERSION;
 use testbed::{ControlPlane, Identity, Options};
+
+/// Half of what the garbage collector takes by itself to learn of a new kind.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 fn settings(namespace: &str, data: &[(&str, &str)]) -> ConfigMap {
     let mut settings = ConfigMap::default();
@@ -209,4 +216,42 @@ async fn quotas_and_pod_security_are_enforced() -> Result<()> {
     };
     await_condition(quotas, "none", counted).await?;
     refused(pods.create(&PostParams::default(), &pod(false)?).await, "exceeded quota")
+}
+
+#[tokio::test]
+async fn children_of_a_new_kind_go_with_their_owner() -> Result<()> {
+    if testbed::require_or_skip()?.is_none() {
+        return Ok(());
+    }
+    let plane = ControlPlane::start(Options::default()).await?;
+    let definition: CustomResourceDefinition = serde_json::from_value(json!({
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    }))?;
+    plane.install_crds(std::slice::from_ref(&definition)).await?;
+    let after_first = plane.processes().await;
+    plane.install_crds(&[definition]).await?;
+    ensure!(plane.processes().await == after_first, "a known definition replaced the controllers");
+
+    let client = plane.client().await?;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    let widgets = Api::<DynamicObject>::default_namespaced_with(client.clone(), &kind);
+    let widget =
+        widgets.create(&PostParams::default(), &DynamicObject::new("owner", &kind)).await?;
+    let mut child = settings("default", &[]);
+    child.metadata.owner_references = widget.controller_owner_ref(&kind).map(|owner| vec![owner]);
+    let maps = Api::<ConfigMap>::default_namespaced(client);
+    let child = maps
+        .create(&PostParams::default(), &child)
+        .await?
+        .uid()
+        .context("a created object has a uid")?;
+    widgets.delete("owner", &DeleteParams::default()).await?;
+    tokio::time::timeout(PATIENCE, await_condition(maps, "settings", is_deleted(&child))).await??;
+    plane.stop()
 }
