@@ -39,6 +39,9 @@ enum Command {
         /// Fail where a test would be skipped, as CI does.
         #[arg(long)]
         require_all: bool,
+        /// Only the tests of the machine: the check was run before.
+        #[arg(long)]
+        skip_check: bool,
     },
     /// The rules of the house that a program can check: headers, sizes, names, links, leftovers.
     Tidy {
@@ -78,7 +81,7 @@ fn dispatch(command: Command) -> Result<()> {
     let root = tree::root();
     match command {
         Command::Check => check::run(&root),
-        Command::Test { require_all } => machine::run(&root, require_all),
+        Command::Test { require_all, skip_check } => machine::run(&root, require_all, skip_check),
         Command::Tidy { write_ratchet: true } => tidy::write_ratchet(&root),
         Command::Tidy { write_ratchet: false } => tidy::run(&root),
         Command::Edges { alone } => {

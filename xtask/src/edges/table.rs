@@ -80,7 +80,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "localnode",
         ours: &[],
-        ours_in_tests: &["sim"],
+        ours_in_tests: &["sim", "testbed"],
         outside: Outside::AllBut(&["clap", "rcgen"]),
     },
     Row {

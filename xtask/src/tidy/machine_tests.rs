@@ -22,15 +22,19 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         MACHINE_TESTS.iter().any(|test| test.package == package && test.target == target)
     };
     let mut findings = Vec::new();
+    for file in tree.rust().filter(|file| SIGNS.iter().any(|sign| file.text.contains(sign))) {
+        for (path, package, target) in targets(file, tree) {
+            if !listed(package, target) {
+                let message =
+                    format!("needs the machine, but `{package}`/`{target}` is not in {TABLE}");
+                findings.push(Finding::whole(path, "machine-test", message));
+            }
+        }
+    }
     for file in tree.rust() {
         let Some((package, target)) = integration_test(file) else { continue };
         if MACHINE_TESTS.iter().any(|test| test.target == target && test.package != package) {
             let message = format!("another crate has a machine test `{target}`: use another name");
-            findings.push(Finding::whole(&file.path, "machine-test", message));
-        }
-        if SIGNS.iter().any(|sign| file.text.contains(sign)) && !listed(package, target) {
-            let message =
-                format!("needs the machine, but `{package}`/`{target}` is not in {TABLE}");
             findings.push(Finding::whole(&file.path, "machine-test", message));
         }
     }
@@ -47,7 +51,24 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The package and the test target that a file is part of, for files below a `tests` folder.
+/// The test targets that a file below a `tests` folder is part of: path, package, target. A folder
+/// without `main.rs` is shared, and part of every target that declares it as a module.
+fn targets<'a>(file: &'a TextFile, tree: &'a Tree) -> Vec<(&'a str, &'a str, &'a str)> {
+    if let Some((package, target)) = integration_test(file) {
+        return vec![(&file.path, package, target)];
+    }
+    let parts: Vec<&str> = file.path.split('/').collect();
+    let &["crates", package, "tests", folder, ..] = parts.as_slice() else { return Vec::new() };
+    let module = format!("mod {folder};");
+    tree.rust()
+        .filter(|other| other.text.contains(&module))
+        .filter_map(|other| Some((other, integration_test(other)?)))
+        .filter(|(_, (of, _))| *of == package)
+        .map(|(other, (package, target))| (other.path.as_str(), package, target))
+        .collect()
+}
+
+/// The package and the name of the test target whose root a file is.
 fn integration_test(file: &TextFile) -> Option<(&str, &str)> {
     let mut parts = file.path.strip_prefix("crates/")?.split('/');
     let package = parts.next()?;
@@ -55,7 +76,6 @@ fn integration_test(file: &TextFile) -> Option<(&str, &str)> {
         return None;
     }
     let target = parts.next()?;
-    // A folder without `main.rs` is shared by targets; each of them is looked at on its own.
     let is_target = target.ends_with(".rs") || parts.next() == Some("main.rs");
     is_target.then(|| (package, target.trim_end_matches(".rs")))
 }
@@ -78,6 +98,9 @@ mod tests {
         assert_eq!(check(&tree).len(), 1);
         let tree = sample(&[("crates/runner/tests/unheard_of/main.rs", &text)]);
         assert_eq!(check(&tree).len(), 1);
+        let shared = ("crates/runner/tests/bench/mod.rs", text.as_str());
+        let user = ("crates/runner/tests/unheard_of.rs", "mod bench;\n");
+        assert_eq!(check(&sample(&[shared, user])).len(), 1);
         let tree = sample(&[("crates/runner/tests/unheard_of.rs", "fn a() {}")]);
         assert_eq!(check(&tree), []);
     }

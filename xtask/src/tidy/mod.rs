@@ -5,6 +5,7 @@
 
 mod architecture;
 mod changelog;
+mod lifted;
 mod links;
 mod machine_tests;
 mod names;
@@ -49,6 +50,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
                 findings.extend(names::reexports(file, &source));
                 findings.extend(names::modules(file, &source));
                 findings.extend(sleeps::check(file, &source));
+                findings.extend(lifted::check(file, &source));
             }
             Err(error) => {
                 let message = format!("cannot be parsed: {error}");

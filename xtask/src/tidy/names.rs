@@ -7,10 +7,8 @@ use crate::tidy::source::Source;
 use crate::tree::TextFile;
 
 /// Names under which anything could be filed, and so everything would be.
-const BANNED: [&str; 10] = [
-    "utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "stuff",
-    "shared",
-];
+const BANNED: [&str; 9] =
+    ["utils", "util", "helpers", "helper", "common", "manager", "misc", "stuff", "shared"];
 
 /// No file and no folder of source has a banned name.
 pub(crate) fn path(file: &TextFile) -> Option<Finding> {

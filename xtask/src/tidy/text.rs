@@ -21,7 +21,7 @@ const LEFTOVERS: [&str; 6] = [
 const CODE: [&str; 6] = [".rs", ".toml", ".yaml", ".yml", ".sh", ".ci/run"];
 
 /// Endings of files whose whitespace somebody else decides.
-const RECORDED: [&str; 3] = [".snap", ".out", ".lock"];
+const RECORDED: [&str; 5] = [".snap", ".out", ".lock", ".tsv", ".json"];
 
 /// A package manager's folder, which has this name on every machine that has it.
 const THE_SAME_EVERYWHERE: &str = concat!("/ho", "me/linuxbrew/");
