@@ -42,7 +42,6 @@ pub(crate) struct Assembly {
     command: Command,
     pod: Pod,
     paths: PathMap,
-    variables: BTreeMap<String, String>,
     /// Where the container may leave its termination message.
     pub(crate) message_file: PathBuf,
     /// The programs that stand in for the image.
@@ -130,7 +129,6 @@ pub(crate) fn assemble(context: &Context, pieces: &Pieces<'_>, log: &LogFile) ->
         message_file: root.join("t"),
         programs: programs.clone(),
         pod: pieces.pod.clone(),
-        variables: variables.values.clone(),
         surroundings,
         image,
         paths: paths.clone(),
@@ -222,11 +220,6 @@ impl Assembly {
             Translator { context, pod: &self.pod, paths: &self.paths, address: self.surroundings.address };
         let words: Vec<String> = words.iter().map(|word| translator.words(word)).collect();
         Ok((self.surroundings.resolve(&words)?, self.surroundings.starter.clone()))
-    }
-
-    /// The value of one of the template's variables, before translation.
-    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
-        self.variables.get(name).map(String::as_str)
     }
 
     /// The pod's address.

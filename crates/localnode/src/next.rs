@@ -38,11 +38,7 @@ impl RestartPolicy {
 /// The containers to start now, by index. Init containers come first in `containers`.
 pub(crate) fn to_start(policy: RestartPolicy, containers: &[ContainerRecord], now: Timestamp) -> Vec<usize> {
     let mut due = Vec::new();
-    let mut init_open = false;
     for (index, container) in containers.iter().enumerate() {
-        if container.role == Role::App && init_open {
-            break;
-        }
         let wants_start = match &container.situation {
             Situation::Waiting { .. } => true,
             Situation::Running { .. } => false,
@@ -52,7 +48,6 @@ pub(crate) fn to_start(policy: RestartPolicy, containers: &[ContainerRecord], no
             due.push(index);
         }
         if container.role != Role::App && !init_is_done(container) {
-            init_open = true;
             break;
         }
     }
