@@ -10,16 +10,27 @@ pub mod checker;
 pub mod clock;
 pub mod cluster;
 pub mod external;
+mod discovery;
 pub mod faults;
+
 pub mod kind;
+pub mod kubeconfig;
+mod openapi;
 pub mod patch;
 pub mod quantity;
+pub mod reply;
+mod request;
 pub mod schema;
 pub mod seed;
 pub mod selector;
+pub mod server;
+pub mod service;
 pub mod status;
 pub mod store;
+pub mod stream;
+mod table;
 pub mod verbs;
+mod watch;
 pub mod world;
 
 pub use cluster::{

@@ -2,6 +2,7 @@
 //!
 //! Each verb finishes without awaiting, so that a request is either done or not begun.
 
+mod binding;
 mod convert;
 mod create;
 mod decode;
@@ -14,7 +15,8 @@ mod scale;
 mod update;
 
 pub(crate) use convert::shown;
-pub(crate) use read::{Page, Selection};
+pub(crate) use read::{Listing, Page, Selection};
+pub(crate) use scale::of as scale_of;
 
 use std::sync::Arc;
 

@@ -1,0 +1,241 @@
+//! Port-forward over a websocket (`v4.channel.k8s.io`), as kube's client speaks it.
+//!
+//! Each frame is a channel byte and payload: two channels a port, data and error; the first frame
+//! of each carries the port as little-endian 16 bits.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt};
+use http::request::Parts;
+use http::{HeaderValue, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
+use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use crate::cluster::Cluster;
+use crate::reply::{self, Broken, ReplyBody};
+use crate::request::Call;
+use crate::status::Failure;
+use crate::store::Key;
+
+/// A two-way byte stream.
+pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
+/// What connecting gives.
+pub type Dialed = Pin<Box<dyn Future<Output = std::io::Result<Box<dyn Connection>>> + Send>>;
+
+/// Reaches the ports of pods.
+pub trait Dial: Send + Sync {
+    /// Connects to `port` of `pod`.
+    fn dial(&self, pod: &Value, port: u16) -> Dialed;
+}
+
+/// Reaches pods by TCP at their `status.podIP`.
+pub struct TcpDial;
+
+impl Dial for TcpDial {
+    fn dial(&self, pod: &Value, port: u16) -> Dialed {
+        let address = pod["status"]["podIP"].as_str().unwrap_or("").to_owned();
+        Box::pin(async move {
+            let stream = tokio::net::TcpStream::connect((address.as_str(), port)).await?;
+            Ok(Box::new(stream) as Box<dyn Connection>)
+        })
+    }
+}
+
+/// Pod and ports of a port-forward request.
+pub(crate) struct Forward {
+    key: Key,
+    ports: Vec<u16>,
+}
+
+/// What a call wants to forward; none when it is no port-forward.
+pub(crate) fn forward_target(call: &Call) -> Option<Forward> {
+    let place = call.place.as_ref()?;
+    if place.plural != "pods" || place.subresource != "portforward" || !place.group.is_empty() {
+        return None;
+    }
+    let ports = call.parameter("ports").split(',').filter_map(|port| port.parse().ok()).collect();
+    Some(Forward { key: Key::new("", "pods", &place.namespace, &place.name), ports })
+}
+
+/// Answers a port-forward request and serves it in a task of its own.
+pub(crate) async fn forward(
+    cluster: &Cluster,
+    dial: Option<Arc<dyn Dial>>,
+    target: Forward,
+    mut parts: Parts,
+    upgrade: Option<hyper::upgrade::OnUpgrade>,
+) -> Result<Response<ReplyBody>, Broken> {
+    let found = cluster.with(|core| {
+        let kind = core.kinds.get("", "pods").ok_or_else(Failure::no_such_resource)?;
+        core.read(&kind, &target.key, 0)
+    });
+    let pod = match found {
+        Ok(pod) => pod,
+        Err(failure) => return Ok(reply::refusal(&failure)),
+    };
+    let dial = dial.unwrap_or_else(|| Arc::new(TcpDial));
+    match upgrade {
+        Some(upgrade) => Ok(switch(&parts, upgrade, pod, target.ports, dial)),
+        None => {
+            // In process there is no connection to upgrade, so one is made: hyper talks to itself.
+            parts.headers.entry(header::HOST).or_insert(HeaderValue::from_static("simulated"));
+            bridge(parts, pod, target.ports, dial).await
+        }
+    }
+}
+
+fn switch(
+    parts: &Parts,
+    upgrade: hyper::upgrade::OnUpgrade,
+    pod: Value,
+    ports: Vec<u16>,
+    dial: Arc<dyn Dial>,
+) -> Response<ReplyBody> {
+    let Some(key) = parts.headers.get(header::SEC_WEBSOCKET_KEY) else {
+        return reply::refusal(&Failure::bad_request("unable to upgrade: only websockets are simulated"));
+    };
+    let accept = derive_accept_key(key.as_bytes());
+    tokio::spawn(async move {
+        if let Ok(upgraded) = upgrade.await {
+            let io = TokioIo::new(upgraded);
+            let socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
+            serve(socket, &pod, &ports, &*dial).await;
+        }
+    });
+    let mut response = reply::text("");
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.clear();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(
+        header::SEC_WEBSOCKET_PROTOCOL,
+        HeaderValue::from_static("v4.channel.k8s.io"),
+    );
+    if let Ok(value) = HeaderValue::from_str(&accept) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, value);
+    }
+    response
+}
+
+async fn bridge(
+    parts: Parts,
+    pod: Value,
+    ports: Vec<u16>,
+    dial: Arc<dyn Dial>,
+) -> Result<Response<ReplyBody>, Broken> {
+    let (client, server) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(async move {
+        let answer = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
+            let upgrade = hyper::upgrade::on(&mut request);
+            let (parts, _) = request.into_parts();
+            let response = switch(&parts, upgrade, pod.clone(), ports.clone(), dial.clone());
+            async move { Ok::<_, Broken>(response) }
+        });
+        // The far end going away ends the forwarding, which is what it wants.
+        let _ = hyper::server::conn::http1::Builder::new()
+            .serve_connection(TokioIo::new(server), answer)
+            .with_upgrades()
+            .await;
+    });
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(client))
+        .await
+        .map_err(|_| Broken("port-forward handshake failed"))?;
+    tokio::spawn(connection.with_upgrades());
+    let request = http::Request::from_parts(parts, http_body_util::Empty::<Bytes>::new());
+    let response =
+        sender.send_request(request).await.map_err(|_| Broken("port-forward request failed"))?;
+    Ok(response.map(|body| {
+        use http_body_util::BodyExt;
+        body.map_err(|_| Broken("port-forward body failed")).boxed_unsync()
+    }))
+}
+
+/// Frames on their way to the client: channel and payload.
+type Frames = mpsc::Sender<Vec<u8>>;
+
+async fn serve<S>(socket: WebSocketStream<S>, pod: &Value, ports: &[u16], dial: &dyn Dial)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sink, mut source) = socket.split();
+    let (frames, mut outgoing) = mpsc::channel::<Vec<u8>>(64);
+    let mut inward: BTreeMap<u8, WriteHalf<Box<dyn Connection>>> = BTreeMap::new();
+    for (number, port) in ports.iter().enumerate() {
+        let Ok(channel) = u8::try_from(number * 2) else { break };
+        for channel in [channel, channel + 1] {
+            let [low, high] = port.to_le_bytes();
+            let _ = frames.send(vec![channel, low, high]).await;
+        }
+        match dial.dial(pod, *port).await {
+            Ok(connection) => {
+                let (read, write) = tokio::io::split(connection);
+                inward.insert(channel, write);
+                tokio::spawn(pump(read, channel, frames.clone()));
+            }
+            Err(error) => {
+                let mut frame = vec![channel + 1];
+                frame.extend(format!("error forwarding port {port}: {error}").into_bytes());
+                let _ = frames.send(frame).await;
+            }
+        }
+    }
+    drop(frames);
+    loop {
+        tokio::select! {
+            biased;
+            frame = outgoing.recv() => match frame {
+                Some(frame) => {
+                    if sink.send(Message::Binary(frame.into())).await.is_err() {
+                        break;
+                    }
+                }
+                None => break,
+            },
+            message = source.next() => match message {
+                Some(Ok(Message::Binary(frame))) => deliver(&mut inward, &frame).await,
+                Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+                Some(Ok(_)) => {}
+            },
+        }
+    }
+    let _ = sink.close().await;
+}
+
+async fn deliver(inward: &mut BTreeMap<u8, WriteHalf<Box<dyn Connection>>>, frame: &[u8]) {
+    let Some((channel, payload)) = frame.split_first() else { return };
+    if let Some(connection) = inward.get_mut(channel)
+        && connection.write_all(payload).await.is_err()
+    {
+        inward.remove(channel);
+    }
+}
+
+/// Carries what a port says to the client until it closes.
+async fn pump(mut from: impl AsyncRead + Unpin, channel: u8, frames: Frames) {
+    let mut buffer = vec![0_u8; 16 * 1024];
+    loop {
+        match from.read(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => {
+                let mut frame = vec![channel];
+                frame.extend_from_slice(&buffer[..count]);
+                if frames.send(frame).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
