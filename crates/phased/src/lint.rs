@@ -138,11 +138,18 @@ fn check_wait(plan: &Plan, context: &LintContext, found: &mut Findings) {
     if reason.is_empty() && plan.notes.is_empty() {
         found.add(Rule::WaitExplainsItself, "not ready, and neither a note nor a reason says why");
     }
+    if plan.wake != Wake::OnChange {
+        return;
+    }
+    if status::promises_retry(status, &context.ladder) {
+        let detail = "failed, and no time to wake for the retry that the status promises";
+        found.add(Rule::WaitExplainsItself, detail);
+    }
     let blocked = status::has(status, "Progressing", "False")
         || status::has(status, "Stalled", "True")
         || context.blocking.contains(&reason)
         || plan.notes.iter().any(|note| context.blocking.contains(&note.reason.name));
-    if plan.wake == Wake::OnChange && !blocked {
+    if !blocked {
         let detail = format!("not ready ({reason}), not blocked on a person, and no time to wake");
         found.add(Rule::WaitExplainsItself, detail);
     }

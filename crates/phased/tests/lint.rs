@@ -236,6 +236,26 @@ fn a_wait_for_a_person_needs_no_time() {
 }
 
 #[test]
+fn a_promised_retry_is_woken_for() {
+    let failed = |plan: &mut Plan| {
+        plan.status = Some(status("Failed", false, "Rolling"));
+        plan.transition = None;
+        let status = status_of(plan);
+        status["retry"] = json!({"nextTry": "2026-01-01T00:01:00Z"});
+        let conditions = status["conditions"].as_array_mut().expect("conditions");
+        conditions.push(condition("Progressing", "False", "Rolling"));
+    };
+    breaks(Rule::WaitExplainsItself, |plan| {
+        failed(plan);
+        plan.wake = Wake::OnChange;
+    });
+    allows(|plan, _| {
+        failed(plan);
+        plan.wake = Wake::At("2026-01-01T00:01:00Z".parse().expect("a time"));
+    });
+}
+
+#[test]
 fn a_wait_is_judged_by_the_stored_status_where_none_is_written() {
     let mut context = context();
     context.stored_status = Some(status("Deploying", false, "Rolling").status);

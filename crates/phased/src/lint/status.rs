@@ -44,6 +44,13 @@ pub(super) fn reason_of<'a>(status: &'a Value, kind: &str) -> Option<&'a str> {
     condition(status, kind)?.get("reason")?.as_str()
 }
 
+/// Whether the status stands aside, in a failure, with a time for the next try in its retry ledger.
+pub(super) fn promises_retry(status: &Value, ladder: &LadderDoc) -> bool {
+    let phase = status.get("phase").and_then(Value::as_str).unwrap_or_default();
+    let aside = ladder.aside.iter().any(|(aside, _)| *aside == phase);
+    aside && status.pointer("/retry/nextTry").is_some_and(Value::is_string)
+}
+
 fn conditions(status: &Value) -> impl Iterator<Item = &Value> {
     status.get("conditions").and_then(Value::as_array).into_iter().flatten()
 }
