@@ -181,6 +181,7 @@ async fn guarded(
     };
     let outcome = match &end {
         End::Settled(_) => "settled",
+        End::Wrote => "wrote",
         End::LookAgain => "look_again",
         End::Troubled { .. } => "troubled",
         End::Gone => "gone",
@@ -214,7 +215,7 @@ fn settle(
             let next = now + delay_of(&wake, means).map_or(resync, |d| d.min(resync));
             driven.queue().done(&id, Some(next), None);
         }
-        End::LookAgain => {
+        End::Wrote | End::LookAgain => {
             let delay = failed(Backoff::LOOK_AGAIN);
             driven.queue().done(&id, Some(now + delay), None);
         }

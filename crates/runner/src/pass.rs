@@ -51,6 +51,9 @@ pub(crate) struct Means {
 pub(crate) enum End {
     /// The plan was carried out; look again then.
     Settled(Wake),
+    /// Something was written: look at once whether it did what it should. The delay grows while
+    /// passes in a row write, so that no hot loop is possible.
+    Wrote,
     /// The view was stale: look again at once.
     LookAgain,
     /// Something could not be done.
@@ -70,7 +73,7 @@ const LOOKS: usize = 16;
 /// What carrying the steps of a plan led to.
 enum Carried {
     Through,
-    Seen(ObjectId, Live),
+    Seen(ObjectId, Box<Live>),
     Failed(StepTrouble, Option<Duration>),
     Stale,
 }
@@ -167,7 +170,7 @@ impl<C: Controller> Pass<'_, C> {
             match self.carry_out(&plan).await {
                 Carried::Through => return self.finish(&plan).await,
                 Carried::Seen(id, live) => {
-                    self.view.objects.insert(id, live);
+                    self.view.objects.insert(id, *live);
                 }
                 Carried::Stale => return End::LookAgain,
                 Carried::Failed(trouble, retry_after) => {
@@ -209,7 +212,7 @@ impl<C: Controller> Pass<'_, C> {
                     }
                 }
                 Ok(Done::Written(_) | Done::Already) => {}
-                Ok(Done::Found(id, live)) => return Carried::Seen(id, live),
+                Ok(Done::Found(id, live)) => return Carried::Seen(id, Box::new(live)),
                 Err(ApiError::LookAgain(why)) => {
                     tracing::debug!(object = %self.id, why, "looking again");
                     return Carried::Stale;
@@ -239,7 +242,7 @@ impl<C: Controller> Pass<'_, C> {
                 } else {
                     self.publish(plan);
                 }
-                End::Settled(plan.wake.clone())
+                if plan.steps.is_empty() { End::Settled(plan.wake.clone()) } else { End::Wrote }
             }
             Err(ApiError::NotFound) => End::Gone,
             Err(error) => {
@@ -266,7 +269,7 @@ impl<C: Controller> Pass<'_, C> {
         self.view.troubles.push(trouble);
         let plan = self.decide().await;
         match self.finish(&Plan { steps: Vec::new(), ..plan }).await {
-            End::Settled(_) => End::Troubled { fate, retry_after },
+            End::Settled(_) | End::Wrote => End::Troubled { fate, retry_after },
             other => other,
         }
     }
