@@ -1,17 +1,59 @@
-//! Defaults and validation of built-in kinds. (Stub of the API owner; the APPLY owner fills it.)
+//! Defaults, stored form and validation of built-in kinds (design.md section 4).
+//!
+//! Pure functions over values, worded and ordered as kube-apiserver 1.36 does it. What needs other
+//! objects (quota, addresses, namespaces) is no business of this module.
 
+use base64::Engine as _;
 use serde_json::Value;
 
 use crate::kind::Kind;
+use crate::schema::built_in;
 use crate::status::Cause;
 
-/// Fills in defaults as kube-apiserver does.
-pub fn default(_kind: &Kind, _object: &mut Value) {}
+mod defaults;
 
-/// Everything wrong with `object`.
+/// Fills in defaults as kube-apiserver does. Doing it twice changes nothing.
+pub fn default(kind: &Kind, object: &mut Value) {
+    if !kind.custom {
+        defaults::fill(kind, object);
+    }
+}
+
+/// Everything wrong with `object`; `old` is the stored object in an update.
+#[must_use]
 pub fn validate(_kind: &Kind, _object: &Value, _old: Option<&Value>) -> Vec<Cause> {
     Vec::new()
 }
 
-/// The form in which the server stores it.
-pub fn normalize(_kind: &Kind, _object: &mut Value) {}
+/// The form in which the server stores it: what its typed structs keep, in canonical spelling.
+/// Of a custom resource that is true of the metadata only.
+pub fn normalize(kind: &Kind, object: &mut Value) {
+    if kind.is("", "Secret") {
+        keep_strings(object);
+    }
+    let schema = if kind.custom { None } else { built_in(&kind.group, &kind.version, &kind.kind) };
+    match schema {
+        Some(schema) => schema.settle(object),
+        None => {
+            if let Some(metadata) = object.get_mut("metadata")
+                && let Some(schema) = crate::schema::object_metadata()
+            {
+                schema.settle(metadata);
+            }
+        }
+    }
+}
+
+/// Moves `stringData` of a Secret into `data`.
+fn keep_strings(secret: &mut Value) {
+    let Some(map) = secret.as_object_mut() else { return };
+    let Some(Value::Object(strings)) = map.remove("stringData") else { return };
+    for (key, value) in strings {
+        let text = value.as_str().unwrap_or_default();
+        let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+        secret["data"][key] = Value::String(encoded);
+    }
+}
+
+#[cfg(test)]
+mod tests;

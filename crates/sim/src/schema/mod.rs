@@ -202,6 +202,12 @@ impl Schema {
         stored::decode(self, object)
     }
 
+    /// Brings an object into the form of [`Schema::decode`] in place, silently: unknown fields go,
+    /// values of the wrong type stay.
+    pub fn settle(&self, object: &mut Value) {
+        stored::settle(self, object);
+    }
+
     /// Drops fields the schema does not know; returns their paths.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();
@@ -224,6 +230,12 @@ pub fn built_in(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     let family = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) };
     let name = table::name(&format!("{family}.{version}.{kind}"))?;
     Some(Arc::new(Schema::Named(name)))
+}
+
+/// The schema of `metadata`, which built-in and custom kinds share.
+#[must_use]
+pub fn object_metadata() -> Option<Schema> {
+    table::name("meta.v1.ObjectMeta").map(Schema::Named)
 }
 
 #[cfg(test)]

@@ -138,7 +138,9 @@ impl Reader {
                 }
                 None => match &map.element {
                     Some(element) => {
-                        let value = self.read(element, value, &inner);
+                        // Go names the field that holds the map, never the key.
+                        let at = Place { path: inner.path, ..place.clone() };
+                        let value = self.read(element, value, &at);
                         stored.insert(key, value);
                     }
                     None => self.unknown.push(inner.path),
@@ -173,7 +175,8 @@ impl Reader {
             return zero(&Schema::Scalar(scalar));
         }
         match scalar {
-            Scalar::Text | Scalar::Bytes if value.is_string() => value,
+            Scalar::Text if value.is_string() => value,
+            Scalar::Bytes if value.is_string() => self.bytes(value),
             Scalar::Boolean if value.is_boolean() => value,
             Scalar::Integer(_) if value.is_i64() || value.is_u64() => value,
             Scalar::Number if value.is_number() => value,
@@ -183,10 +186,30 @@ impl Reader {
             Scalar::Time => self.time(value, false, place),
             Scalar::MicroTime => self.time(value, true, place),
             _ => {
-                self.wrong(&value, scalar_name(scalar), place);
+                let wanted = match scalar {
+                    Scalar::IntOrString => "int32",
+                    other => scalar_name(other),
+                };
+                self.wrong(&value, wanted, place);
                 value
             }
         }
+    }
+
+    fn bytes(&mut self, value: Value) -> Value {
+        use base64::Engine as _;
+        let text = value.as_str().unwrap_or_default();
+        if let Err(error) = base64::engine::general_purpose::STANDARD.decode(text) {
+            let at = match error {
+                base64::DecodeError::InvalidByte(at, _) => at,
+                base64::DecodeError::InvalidLastSymbol(at, _) => at + 1,
+                base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
+                    text.len() / 4 * 4
+                }
+            };
+            self.refuse(format!("illegal base64 data at input byte {at}"));
+        }
+        value
     }
 
     fn quantity(&mut self, value: Value) -> Value {
@@ -208,13 +231,20 @@ impl Reader {
             self.wrong(&value, "string", place);
             return value;
         };
+        if micro && let Some(rest) = not_microseconds(text) {
+            self.refuse(bad_time(text, MICRO_LAYOUT, rest, ".000000"));
+            return value;
+        }
         match text.parse::<jiff::Timestamp>() {
             Ok(time) if micro => json!(format!("{time:.6}")),
             Ok(time) => json!(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
             Err(_) => {
-                self.refuse(format!(
-                    "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
-                ));
+                let layout = if micro { MICRO_LAYOUT } else { LAYOUT };
+                let (rest, wanted) = match text.get(10..) {
+                    Some(rest) if text.as_bytes()[4] == b'-' => (rest, "T"),
+                    _ => (text, "2006"),
+                };
+                self.refuse(bad_time(text, layout, rest, wanted));
                 value
             }
         }
@@ -294,6 +324,22 @@ fn zero(schema: &Schema) -> Value {
         }
         _ => Value::Null,
     }
+}
+
+const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
+
+fn bad_time(text: &str, layout: &str, rest: &str, wanted: &str) -> String {
+    format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {wanted:?}")
+}
+
+/// What follows the second, unless it is exactly six digits as the server demands.
+fn not_microseconds(text: &str) -> Option<&str> {
+    let rest = text.get(19..)?;
+    let digits = rest
+        .strip_prefix('.')
+        .map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+    (digits != 6).then_some(rest)
 }
 
 fn is_zero(value: &Value) -> bool {

@@ -125,6 +125,10 @@ fn wrong_types_are_refused_in_the_decoders_words() {
             "json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.image of type string",
         ),
         (
+            json!({"template": {"spec": {"nodeSelector": {"a": 5}}}}),
+            "json: cannot unmarshal number into Go struct field PodSpec.spec.template.spec.nodeSelector of type string",
+        ),
+        (
             json!({"template": {"spec": {"containers": {}}}}),
             "json: cannot unmarshal object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container",
         ),
@@ -143,4 +147,35 @@ fn times_are_stored_in_whole_seconds_utc() {
     let sent = json!({"metadata": {}, "status": {"startTime": "2026-01-02T03:04:05.6+01:00"}});
     let stored = pod.decode(&sent).expect("well typed").object;
     assert_eq!(stored["status"]["startTime"], "2026-01-02T02:04:05Z");
+}
+
+#[test]
+fn other_decoding_errors_are_the_servers() {
+    let refused = |group: &str, kind: &str, object: Value| {
+        built_in(group, "v1", kind)
+            .expect("a kind of the table")
+            .decode(&object)
+            .expect_err("refused")
+    };
+    let lease =
+        |time: &str| refused("coordination.k8s.io", "Lease", json!({"spec": {"renewTime": time}}));
+    let layout = "2006-01-02T15:04:05.000000Z07:00";
+    assert_eq!(
+        lease("2026-01-01T00:00:00.5Z"),
+        format!(
+            "parsing time \"2026-01-01T00:00:00.5Z\" as \"{layout}\": cannot parse \".5Z\" as \".000000\""
+        )
+    );
+    assert_eq!(
+        lease("x"),
+        format!("parsing time \"x\" as \"{layout}\": cannot parse \"x\" as \"2006\"")
+    );
+    assert_eq!(
+        refused("", "Secret", json!({"data": {"a": "!!"}})),
+        "illegal base64 data at input byte 0"
+    );
+    assert_eq!(
+        refused("", "Secret", json!({"data": {"a": 5}})),
+        "json: cannot unmarshal number into Go struct field Secret.data of type []uint8"
+    );
 }
