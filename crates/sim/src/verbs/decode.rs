@@ -15,6 +15,7 @@ impl Core {
         options: &Options,
     ) -> Result<(), Failure> {
         check_type(kind, object)?;
+        check_values(kind, object)?;
         let unknown = prune(kind, object);
         self.report_unknown(kind, unknown, options)
     }
@@ -71,6 +72,19 @@ fn check_type(kind: &Kind, object: &mut Value) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Values of built-in kinds must fit the server's structs; custom kinds are validated later.
+fn check_values(kind: &Kind, object: &Value) -> Result<(), Failure> {
+    if kind.custom {
+        return Ok(());
+    }
+    kind.schema.decode(object).map(drop).map_err(|text| {
+        Failure::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {text}",
+            kind.kind, kind.version, kind.kind
+        ))
+    })
 }
 
 fn wrong_type(kind: &Kind, object: &Value) -> Failure {

@@ -78,7 +78,7 @@ impl Core {
         }
     }
 
-    /// Unknown fields of an applied configuration are errors for built-in kinds, whatever the
+    /// Fields of an applied configuration that do not fit the schema are errors, whatever the
     /// request says about validation: they have no place in the typed object.
     fn decode_applied(
         &mut self,
@@ -91,32 +91,19 @@ impl Core {
                 "invalid object type: /, Kind=: the applied configuration must have apiVersion and kind",
             ));
         }
-        let warned = self.warnings.len();
-        self.decode(kind, wanted, options)?;
-        if kind.custom || self.warnings.len() == warned {
-            return Ok(());
-        }
-        let unknown = self.warnings.split_off(warned);
-        let fields: Vec<String> = unknown
-            .iter()
-            .map(|text| {
-                let path = text.trim_start_matches("unknown field \"").trim_end_matches('"');
-                format!(".{path}: field not declared in schema")
-            })
-            .collect();
-        Err(Failure {
+        apply::check(&kind.schema, wanted).map_err(|text| Failure {
             code: 500,
             reason: "",
             message: format!(
-                "failed to create typed patch object ({}/{}; {}, Kind={}): {}",
+                "failed to create typed patch object ({}/{}; {}, Kind={}): {text}",
                 metadata::text(wanted, "namespace"),
                 metadata::text(wanted, "name"),
                 kind.api_version(),
                 kind.kind,
-                fields.join("\n")
             ),
             details: None,
-        })
+        })?;
+        self.decode(kind, wanted, options)
     }
 }
 
@@ -157,7 +144,9 @@ fn confine(kind: &Kind, sub: Option<Sub>, wanted: &mut Value) {
     let Some(map) = wanted.as_object_mut() else { return };
     match sub {
         Some(Sub::Status) => {
-            map.retain(|field, _| ["apiVersion", "kind", "metadata", "status"].contains(&field.as_str()));
+            map.retain(|field, _| {
+                ["apiVersion", "kind", "metadata", "status"].contains(&field.as_str())
+            });
             if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
                 metadata.retain(|field, _| {
                     ["name", "namespace", "uid", "resourceVersion"].contains(&field.as_str())
@@ -173,11 +162,13 @@ fn confine(kind: &Kind, sub: Option<Sub>, wanted: &mut Value) {
 
 fn patched(kind: &Kind, live: &Value, patch: &Patch) -> Result<Value, Failure> {
     match patch {
-        Patch::Json(operations) => patch::json(live, operations).map_err(|text| unprocessable(&text)),
+        Patch::Json(operations) => {
+            patch::json(live, operations).map_err(|_| unprocessable())
+        }
         Patch::Merge(body) | Patch::Apply { object: body, .. } => {
             if !body.is_object() {
                 return Err(Failure::bad_request(
-                    "json: cannot unmarshal array into Go value of type map[string]interface {}",
+                    "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
                 ));
             }
             Ok(patch::merge(live, body))
@@ -191,13 +182,10 @@ fn patched(kind: &Kind, live: &Value, patch: &Patch) -> Result<Value, Failure> {
     }
 }
 
-fn unprocessable(text: &str) -> Failure {
-    Failure::new(
-        422,
-        "Invalid",
-        format!("the server rejected our request due to an error in our request: {text}"),
-    )
-    .with(json!({}))
+/// The server logs why a JSON patch does not apply and tells the client only this.
+fn unprocessable() -> Failure {
+    Failure::new(422, "Invalid", "the server rejected our request due to an error in our request")
+        .with(json!({}))
 }
 
 fn refuse(conflicts: &[apply::Conflict]) -> Failure {
