@@ -3,7 +3,9 @@
 //! StatefulSets publish no conditions, so the cause of a stall is read where it appears (reference
 //! /database.md section 5). Must not decide what follows from a cause.
 
-use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{
+    ContainerStateTerminated, ContainerStatus, PersistentVolumeClaim, Pod,
+};
 use phased::Reason;
 use phased::fact::SeenEvent;
 use phased::ladder::Finding;
@@ -67,11 +69,12 @@ fn unschedulable(name: &str, pod: &Pod) -> Option<Cause> {
 }
 
 fn of_container(pod: &str, container: &ContainerStatus) -> Option<Cause> {
-    let waiting = container.state.as_ref()?.waiting.as_ref()?;
-    let why = waiting.reason.as_deref()?;
-    let said = waiting.message.as_deref().unwrap_or_default();
     let at = format!("pod {pod}, container {}", container.name);
-    match why {
+    let Some(waiting) = container.state.as_ref().and_then(|s| s.waiting.as_ref()) else {
+        return (!container.ready).then(|| crashing(&at, container)).flatten();
+    };
+    let said = waiting.message.as_deref().unwrap_or_default();
+    match waiting.reason.as_deref()? {
         "ErrImagePull"
         | "ImagePullBackOff"
         | "InvalidImageName"
@@ -79,30 +82,36 @@ fn of_container(pod: &str, container: &ContainerStatus) -> Option<Cause> {
         | "ErrInspectImage"
         | "RegistryUnavailable" => Some(Cause::passing(
             &reason::IMAGE_PULL_FAILED,
-            format!("{at}: image {:?} cannot be pulled ({why})", container.image),
+            format!("{at}: image {:?} cannot be pulled ({said})", container.image),
         )),
-        "CrashLoopBackOff" => {
-            let words = last_words(container).unwrap_or_default();
-            let code = container.last_state.as_ref().and_then(|s| s.terminated.as_ref());
-            let code = code.map_or_else(String::new, |t| format!(" with code {}", t.exit_code));
-            Some(Cause::passing(
-                &reason::CONTAINER_CRASHING,
-                format!("{at} ended{code}: {}", shortened(&words)),
-            ))
-        }
+        "CrashLoopBackOff" => crashing(&at, container),
         "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
-            Some(Cause::passing(&reason::CONTAINER_CONFIG_ERROR, format!("{at}: {said} ({why})")))
+            Some(Cause::passing(&reason::CONTAINER_CONFIG_ERROR, format!("{at}: {said}")))
         }
         _ => None,
     }
 }
 
+/// A container that ended with an error and is started again.
+fn crashing(at: &str, container: &ContainerStatus) -> Option<Cause> {
+    let ended = ended(container)?;
+    let words = shortened(ended.message.as_deref().unwrap_or_default());
+    let message = format!("{at} ended with code {}: {words}", ended.exit_code);
+    Some(Cause::passing(&reason::CONTAINER_CRASHING, message))
+}
+
 /// What the container said when it last ended.
 fn last_words(container: &ContainerStatus) -> Option<String> {
-    let ended = |state: &Option<k8s_openapi::api::core::v1::ContainerState>| {
-        state.as_ref()?.terminated.clone().filter(|t| t.exit_code != 0)
-    };
-    ended(&container.state).or_else(|| ended(&container.last_state))?.message
+    ended(container)?.message
+}
+
+/// The last end with an error.
+fn ended(container: &ContainerStatus) -> Option<ContainerStateTerminated> {
+    let states = [&container.state, &container.last_state];
+    states
+        .into_iter()
+        .filter_map(|state| state.as_ref()?.terminated.clone())
+        .find(|terminated| terminated.exit_code != 0)
 }
 
 /// The end of a text: the last words tell most.
@@ -116,18 +125,39 @@ fn shortened(words: &str) -> String {
     format!("…{tail}")
 }
 
-/// The cause that the newest warning tells.
-pub fn of_events(events: &[SeenEvent]) -> Option<Cause> {
-    events.iter().rev().filter(|e| e.kind == "Warning").find_map(of_event)
+/// The cause that the newest warning tells, if what it tells of is not over.
+pub fn of_events(
+    events: &[SeenEvent],
+    pod: Option<&Pod>,
+    claim: Option<&PersistentVolumeClaim>,
+) -> Option<Cause> {
+    let warnings = events.iter().rev().filter(|e| e.kind == "Warning");
+    warnings.filter(|e| is_present(e, pod, claim)).find_map(of_event)
+}
+
+/// Events outlive what they tell: a cause ends with its fact (fault catalogue PG-25).
+fn is_present(event: &SeenEvent, pod: Option<&Pod>, claim: Option<&PersistentVolumeClaim>) -> bool {
+    let status = pod.and_then(|p| p.status.as_ref());
+    match event.reason.as_str() {
+        "FailedCreate" => pod.is_none(),
+        "FailedScheduling" => !status
+            .and_then(|s| s.conditions.as_ref())
+            .is_some_and(|all| all.iter().any(|c| c.type_ == "PodScheduled" && c.status == "True")),
+        "ProvisioningFailed" | "FailedBinding" => claim
+            .is_none_or(|c| c.status.as_ref().and_then(|s| s.phase.as_deref()) != Some("Bound")),
+        _ => !status.is_some_and(|s| {
+            let all = s.init_container_statuses.iter().chain(&s.container_statuses).flatten();
+            all.into_iter().any(|c| c.state.as_ref().is_some_and(|s| s.waiting.is_none()))
+        }),
+    }
 }
 
 fn of_event(event: &SeenEvent) -> Option<Cause> {
     let message = format!("{}: {}", event.object, event.message);
     let quota = event.message.contains("exceeded quota");
     let reason = match event.reason.as_str() {
-        "FailedCreate" if quota => &reason::QUOTA_EXCEEDED,
+        "FailedCreate" | "ProvisioningFailed" if quota => &reason::QUOTA_EXCEEDED,
         "FailedCreate" => &reason::ADMISSION_REFUSED,
-        "ProvisioningFailed" if quota => &reason::QUOTA_EXCEEDED,
         "ProvisioningFailed" | "FailedBinding" | "FailedMount" | "FailedAttachVolume" => {
             &reason::VOLUME_PENDING
         }

@@ -163,7 +163,9 @@ impl Context {
 
     /// Whether the data's claim was ever seen.
     pub fn volume_exists(&self) -> bool {
-        self.status.volume.is_some() || self.observed.object(&self.names.data_claim()).is_some()
+        self.status.volume.is_some()
+            || self.status.system_identifier.is_some()
+            || self.observed.object(&self.names.data_claim()).is_some()
     }
 
     /// Whether the resource asks for no writes.

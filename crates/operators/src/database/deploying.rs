@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use phased::Step;
 use phased::deadline::{self, Progress};
 use phased::fact::{Question, Reply};
 use phased::ladder::{Finding, Judgement, Verdict};
 use phased::rollout::{self, Rollout};
 use phased::step::{Delete, Propagation};
-use phased::{Live, Step};
 
 use super::causes::{self, Cause};
 use super::context::Context;
@@ -116,8 +116,9 @@ fn find_cause(tending: &mut Tending<'_>, set: &StatefulSet) -> Option<Cause> {
     let (pod_id, claim_id) = (context.names.primary_pod(), context.names.data_claim());
     let pod = context.observed.object(&pod_id);
     let claim = context.observed.object(&claim_id);
-    let typed = pod.and_then(|live| live.read::<Pod>().ok());
-    if let Some(cause) = typed.and_then(|p| causes::of_pod(&pod_id.name, &p)) {
+    let typed_pod = pod.and_then(|live| live.read::<Pod>().ok());
+    let typed_claim = claim.and_then(|live| live.read::<PersistentVolumeClaim>().ok());
+    if let Some(cause) = typed_pod.as_ref().and_then(|p| causes::of_pod(&pod_id.name, p)) {
         return Some(cause);
     }
     let mut about: Vec<String> = set.metadata.uid.iter().cloned().collect();
@@ -129,7 +130,9 @@ fn find_cause(tending: &mut Tending<'_>, set: &StatefulSet) -> Option<Cause> {
             tending.judge(Verdict::Asking);
             return None;
         }
-        Some(Ok(Reply::Events(events))) => fresh(context, pod, events),
+        Some(Ok(Reply::Events(events))) => {
+            causes::of_events(events, typed_pod.as_ref(), typed_claim.as_ref())
+        }
         Some(Ok(_)) => None,
         Some(Err(trouble)) => {
             let message = format!("Events cannot be read: {}", trouble.message);
@@ -137,23 +140,7 @@ fn find_cause(tending: &mut Tending<'_>, set: &StatefulSet) -> Option<Cause> {
             None
         }
     };
-    let typed = claim.and_then(|live| live.read::<PersistentVolumeClaim>().ok());
-    told.or_else(|| typed.and_then(|c| causes::of_claim(&claim_id.name, &c)))
-}
-
-/// Warnings about the set's creates are history once the pod exists.
-fn fresh(
-    context: &Context,
-    pod: Option<&Live>,
-    events: &[phased::fact::SeenEvent],
-) -> Option<Cause> {
-    let set = context.seen(&context.names.stateful_set());
-    let kept: Vec<_> = events
-        .iter()
-        .filter(|e| pod.is_none() || set.as_ref().is_none_or(|s| s.uid() != e.about))
-        .cloned()
-        .collect();
-    causes::of_events(&kept)
+    told.or_else(|| typed_claim.and_then(|c| causes::of_claim(&claim_id.name, &c)))
 }
 
 /// A pod of a superseded revision that is not ready holds up the set for ever (kubernetes 67250):

@@ -138,16 +138,22 @@ fn provide_credentials(tending: &mut Tending<'_>, blueprint: &Blueprint) {
         judge_password(tending, &desired.id, &secrets::judge(&live));
         return;
     }
+    let before = tending.judgement.steps.len();
     match tending.child(&desired) {
         Tended::Missing => {
             tending.create(&desired.id, secrets::create_credentials(&desired, blueprint));
         }
         Tended::Kept(live) => {
+            // The derived keys are among what we apply, so every write must declare them all: a
+            // plain apply would take them away.
+            let outdated = tending.judgement.steps.len() > before;
+            tending.judgement.steps.truncate(before);
             let judged = secrets::judge(&live);
             judge_password(tending, &desired.id, &judged);
             let troubled = tending.context.observed.trouble_of(&desired.id).is_some();
             if judged == Judged::Usable && !troubled {
-                tending.judgement.steps.extend(secrets::follow(&live, &desired, blueprint));
+                let step = secrets::follow(&live, &desired, blueprint, outdated);
+                tending.judgement.steps.extend(step);
             }
         }
         Tended::Held => {}
@@ -249,7 +255,7 @@ fn outgrown(recorded: &Recorded, blueprint: &Blueprint, context: &Context) -> bo
     };
     let class = recorded.storage_class.as_ref();
     let same_class = class.is_none_or(|c| *c == blueprint.valid.storage_class);
-    !context.volume_exists() && !(same_size && same_class)
+    !(context.volume_exists() || same_size && same_class)
 }
 
 /// Volumes say by annotation whose they are, so that the deletion policy touches only our own.

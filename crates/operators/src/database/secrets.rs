@@ -128,8 +128,13 @@ pub fn derived(blueprint: &Blueprint) -> Vec<(String, Vec<TextPiece>)> {
     .into()
 }
 
-/// Brings the derived keys of our own Secret up to date, when they are not.
-pub fn follow(live: &Live, desired: &Desired, blueprint: &Blueprint) -> Option<Step> {
+/// Brings our own Secret up to date, when its derived keys or (`outdated`) its metadata are not.
+pub fn follow(
+    live: &Live,
+    desired: &Desired,
+    blueprint: &Blueprint,
+    outdated: bool,
+) -> Option<Step> {
     let password = utf8(live, PASSWORD_KEY)?;
     let keys = derived(blueprint);
     let stale: Vec<&str> = keys
@@ -137,10 +142,11 @@ pub fn follow(live: &Live, desired: &Desired, blueprint: &Blueprint) -> Option<S
         .filter(|(key, pieces)| utf8(live, key).as_deref() != Some(&resolve(pieces, &password)))
         .map(|(key, _)| key.as_str())
         .collect();
-    if stale.is_empty() {
-        return None;
-    }
-    let why = format!("{} to follow the password and the spec", stale.join(", "));
+    let why = match (stale.is_empty(), outdated) {
+        (true, false) => return None,
+        (true, true) => "its metadata differ".to_owned(),
+        (false, _) => format!("{} to follow the password and the spec", stale.join(", ")),
+    };
     Some(Step::Derive(Derive {
         id: desired.id.clone(),
         uid: live.uid().to_owned(),

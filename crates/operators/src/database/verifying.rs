@@ -3,14 +3,15 @@
 //! The evidence counts only from this Database's own server: it tells whose it is (fault catalogue
 //! PG-24). Must not touch Kubernetes objects.
 
-use phased::Question;
 use phased::condition::Truth;
+use phased::fact::Fate;
 use phased::ladder::{Finding, Judgement, Verdict};
+use phased::{Question, StepTrouble};
 
 use super::api::Phase;
 use super::blueprint::Blueprint;
 use super::context::Context;
-use super::tending::{Tending, write_trouble};
+use super::tending::Tending;
 use super::verify::{self, Evidence, Heard, Identity, Inspection, Target};
 use super::{config, reason, remedy};
 
@@ -25,11 +26,6 @@ pub fn verify(context: &Context) -> Judgement {
     let (Some(blueprint), Some(target)) = (&context.blueprint, context.target()) else {
         return tending.judgement;
     };
-    if let Some(trouble) = action_trouble(context) {
-        tending.judge(trouble);
-        tending.wake_after(pause_seconds(context));
-        return tending.judgement;
-    }
     let (probe, wrong) = (target.probe(), target.wrong_password());
     let facts = &context.observed.facts;
     let (Some(probed), Some(refused)) = (facts.get(&probe), facts.get(&wrong)) else {
@@ -186,6 +182,10 @@ fn act(tending: &mut Tending<'_>, target: &Target, found: &Inspection, lacking: 
     let why: Vec<&str> = actions.iter().map(|a| a.why.as_str()).collect();
     let message =
         format!("{}: {} (credentials of version {version})", names.join(", "), why.join("; "));
+    if let Some(trouble) = action_trouble(context) {
+        refused_action(tending, &message, trouble);
+        return;
+    }
     if already_tried(context, &message) {
         let message = format!("{message}, and it did not help");
         tending.judge(Verdict::Failed(Finding::new(&reason::ACTION_FAILED, message)));
@@ -219,21 +219,22 @@ fn already_tried(context: &Context, message: &str) -> bool {
     just_done || failed
 }
 
-/// An action that the server refused in this pass.
-fn action_trouble(context: &Context) -> Option<Verdict> {
+/// An action that met trouble in this pass.
+fn action_trouble(context: &Context) -> Option<&StepTrouble> {
     let resource = super::resource_id(&context.names);
-    let trouble =
-        context.observed.troubles.iter().find(|t| t.id == resource && t.verb != "patch")?;
-    let message = format!("{}: {}", trouble.verb, trouble.trouble.message);
-    let finding = Finding::new(&reason::ACTION_FAILED, message);
-    Some(match write_trouble(trouble) {
-        Verdict::Waiting { gate, deadline, .. } => Verdict::Waiting { finding, gate, deadline },
-        Verdict::Done
-        | Verdict::Working(_)
-        | Verdict::Blocked(_)
-        | Verdict::Failed(_)
-        | Verdict::Asking => Verdict::Failed(finding),
-    })
+    context.observed.troubles.iter().find(|t| t.id == resource && t.verb != "patch")
+}
+
+/// What the server refused is a failure with a retry; what did not reach it is tried again soon.
+fn refused_action(tending: &mut Tending<'_>, message: &str, trouble: &StepTrouble) {
+    let finding =
+        Finding::new(&reason::ACTION_FAILED, format!("{message}: {}", trouble.trouble.message));
+    if trouble.trouble.reason.starts_with("SQLSTATE") || trouble.trouble.fate != Fate::WorldMayHeal
+    {
+        tending.judge(Verdict::Failed(finding));
+    } else {
+        later(tending, finding);
+    }
 }
 
 /// Not now. After the deadline it counts as a failure, until its retry is due.

@@ -1,0 +1,213 @@
+//! A server of a few facts: roles with passwords, one database, and the statements of
+//! `operators::database::sql`, recognised by their exact text.
+
+use std::collections::BTreeMap;
+
+use operators::database::sql;
+use phased::ObjectId;
+use phased::fact::{Access, Fate, Password, SecretKey, SqlOutcome, SqlPiece, SqlRequest, Trouble};
+use serde_json::Value;
+
+use super::decode;
+
+/// The server's facts.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub up: bool,
+    pub initialised: bool,
+    pub roles: BTreeMap<String, String>,
+    pub databases: BTreeMap<String, String>,
+    pub marked: bool,
+    pub identifier: String,
+    pub identity: Option<String>,
+    pub config: Option<String>,
+    pub version: (u32, String),
+    pub read_only: bool,
+    pub trusts: bool,
+    pub collation: (String, String),
+    /// Answers every session or statement with this SQLSTATE, when set.
+    pub refuses: Option<(String, Option<usize>)>,
+    /// Answers every change with this SQLSTATE, when set.
+    pub refuses_changes: Option<String>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            up: false,
+            initialised: false,
+            roles: BTreeMap::new(),
+            databases: BTreeMap::new(),
+            marked: false,
+            identifier: "7000000000000000001".to_owned(),
+            identity: None,
+            config: None,
+            version: (140_012, "14.12".to_owned()),
+            read_only: false,
+            trusts: false,
+            collation: ("2.36".to_owned(), "2.36".to_owned()),
+            refuses: None,
+            refuses_changes: None,
+        }
+    }
+}
+
+type Objects = BTreeMap<ObjectId, Value>;
+
+impl Server {
+    /// Starts with the configuration that is mounted.
+    pub fn start(&mut self, config: Option<&Value>) {
+        let text = config.map_or("", |c| c["data"]["postgresql.conf"].as_str().unwrap_or(""));
+        let setting = |name: &str| {
+            text.lines().find_map(|line| {
+                let value = line.strip_prefix(name)?.strip_prefix(" = '")?;
+                Some(value.trim_end_matches('\'').to_owned())
+            })
+        };
+        self.identity = setting("steadfast.resource_uid");
+        self.config = setting("steadfast.config");
+        self.up = true;
+        if !self.initialised {
+            self.initialised = true;
+            self.marked = true;
+        }
+    }
+
+    fn password(objects: &Objects, key: &SecretKey) -> Option<String> {
+        let (_, secret) = objects.iter().find(|(id, _)| {
+            id.kind.kind == "Secret" && id.name == key.name && id.namespace == key.namespace
+        })?;
+        secret["data"].get(&key.key).map(decode)
+    }
+
+    fn log_in(&mut self, objects: &Objects, request: &SqlRequest) -> Result<(), SqlOutcome> {
+        if !self.up {
+            return Err(SqlOutcome::Unreachable { message: "connection refused".to_owned() });
+        }
+        if let Some((code, None)) = &self.refuses {
+            return Err(refused(code, None));
+        }
+        let given = match &request.password {
+            Password::Secret(key) => match Self::password(objects, key) {
+                Some(password) => password,
+                None => return Err(SqlOutcome::NoPassword { message: key.name.clone() }),
+            },
+            Password::Wrong => "certainly-wrong".to_owned(),
+        };
+        // The bootstrap takes the superuser's password from the Secret of its day.
+        if request.user == "postgres" && request.password != Password::Wrong {
+            self.roles.entry("postgres".to_owned()).or_insert_with(|| given.clone());
+        }
+        if !self.trusts && self.roles.get(&request.user) != Some(&given) {
+            return Err(refused("28P01", None));
+        }
+        if request.database != "postgres" && !self.databases.contains_key(&request.database) {
+            return Err(refused("3D000", None));
+        }
+        Ok(())
+    }
+
+    /// Answers a question.
+    pub fn session(&mut self, objects: &Objects, request: &SqlRequest) -> SqlOutcome {
+        assert_ne!(request.access, Access::Change, "questions change nothing");
+        if let Err(outcome) = self.log_in(objects, request) {
+            return outcome;
+        }
+        let mut all = Vec::new();
+        for (index, statement) in request.statements.iter().enumerate() {
+            if let Some((code, Some(at))) = &self.refuses
+                && *at == index
+                && request.access == Access::Probe
+            {
+                return refused(code, Some(index));
+            }
+            let [SqlPiece::Text(text)] = &statement.0[..] else { unreachable!("plain text") };
+            all.push(self.rows(text, request));
+        }
+        SqlOutcome::Rows(all)
+    }
+
+    fn rows(&self, text: &str, request: &SqlRequest) -> Vec<Vec<Option<String>>> {
+        let cells = |cells: Vec<Option<String>>| vec![cells];
+        let flag = |on: bool| Some(if on { "on" } else { "off" }.to_owned());
+        if text == sql::identity() {
+            return cells(vec![
+                Some(self.identifier.clone()),
+                self.identity.clone(),
+                self.config.clone(),
+                Some(self.version.0.to_string()),
+                Some("f".to_owned()),
+                flag(self.read_only),
+                Some(self.version.1.clone()),
+                flag(self.read_only),
+            ]);
+        }
+        if text == sql::bootstrap_mark() {
+            return cells(vec![self.marked.then(|| sql::BOOTSTRAP_MARK.to_owned())]);
+        }
+        if text == sql::collation() {
+            let (recorded, actual) = self.collation.clone();
+            return cells(vec![Some(recorded), Some(actual)]);
+        }
+        if let Some((_, owner)) =
+            self.databases.iter().find(|(name, _)| text == sql::database_owner(name))
+        {
+            return cells(vec![Some(owner.clone())]);
+        }
+        if self.roles.keys().any(|role| text == sql::role(role)) {
+            return cells(vec![Some("t".to_owned())]);
+        }
+        if text == sql::round_trip()[2] {
+            assert_eq!(request.access, Access::Probe);
+            return cells(vec![Some(sql::ROUND_TRIP_VALUE.to_owned())]);
+        }
+        Vec::new()
+    }
+
+    /// Carries a change out.
+    pub fn change(&mut self, objects: &Objects, request: &SqlRequest) -> Result<(), Trouble> {
+        assert_eq!(request.access, Access::Change);
+        let trouble = |code: &str| Trouble {
+            fate: Fate::WorldMayHeal,
+            reason: format!("SQLSTATE {code}"),
+            message: format!("refused with {code}"),
+        };
+        if self.log_in(objects, request).is_err() {
+            return Err(trouble("28P01"));
+        }
+        if let Some(code) = &self.refuses_changes {
+            return Err(trouble(code));
+        }
+        for statement in &request.statements {
+            self.execute(objects, &statement.0);
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, objects: &Objects, pieces: &[SqlPiece]) {
+        let SqlPiece::Text(text) = &pieces[0] else { unreachable!("text comes first") };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let name = |word: &str| word.trim_matches('"').to_owned();
+        match (&words[..], pieces.get(1)) {
+            (["CREATE" | "ALTER", "ROLE", role, ..], Some(SqlPiece::Verifier(key))) => {
+                let password = Self::password(objects, key).expect("the Secret exists");
+                self.roles.insert(name(role), password);
+            }
+            (["CREATE", "DATABASE", database, "OWNER", owner], None)
+            | (["ALTER", "DATABASE", database, "OWNER", "TO", owner], None) => {
+                self.databases.insert(name(database), name(owner));
+            }
+            (["COMMENT", ..], None) => self.marked = true,
+            (["REVOKE" | "GRANT", ..], None) => {}
+            _ => panic!("unknown change: {text}"),
+        }
+    }
+}
+
+fn refused(code: &str, statement: Option<usize>) -> SqlOutcome {
+    SqlOutcome::Refused {
+        code: code.to_owned(),
+        message: format!("the model refuses with {code}"),
+        statement,
+    }
+}
