@@ -46,7 +46,8 @@ pub(crate) fn serve(kinds: &Kinds, path: &str, accept: &str) -> Result<Reply, Fa
         }),
         ["apis"] => {
             let named = groups.iter().filter(|(group, _)| !group.is_empty());
-            let list: Vec<Value> = named.map(|(group, versions)| group_of(group, versions)).collect();
+            let list: Vec<Value> =
+                named.map(|(group, versions)| group_of(group, versions)).collect();
             json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": list })
         }
         ["apis", group] => {
@@ -65,9 +66,8 @@ pub(crate) fn serve(kinds: &Kinds, path: &str, accept: &str) -> Result<Reply, Fa
 }
 
 fn group_of(group: &str, versions: &[(String, Vec<Arc<Kind>>)]) -> Value {
-    let entry = |version: &str| {
-        json!({ "groupVersion": format!("{group}/{version}"), "version": version })
-    };
+    let entry =
+        |version: &str| json!({ "groupVersion": format!("{group}/{version}"), "version": version });
     let all: Vec<Value> = versions.iter().map(|(version, _)| entry(version)).collect();
     json!({ "name": group, "preferredVersion": all.first(), "versions": all })
 }

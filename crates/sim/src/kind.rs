@@ -159,8 +159,7 @@ impl Kinds {
 
     /// Serves one more version; replaces the same version of the same kind.
     pub fn register(&mut self, kind: Kind) {
-        let versions =
-            self.served.entry((kind.group.clone(), kind.plural.clone())).or_default();
+        let versions = self.served.entry((kind.group.clone(), kind.plural.clone())).or_default();
         match versions.iter_mut().find(|known| known.version == kind.version) {
             Some(known) => *known = Arc::new(kind),
             None => versions.push(Arc::new(kind)),

@@ -12,7 +12,6 @@ pub mod cluster;
 pub mod external;
 mod discovery;
 pub mod faults;
-
 pub mod kind;
 pub mod kubeconfig;
 mod openapi;

@@ -59,5 +59,9 @@ fn operations(kind: &Kind, methods: &[&str]) -> Value {
             "group": kind.group, "version": kind.version, "kind": kind.kind,
         },
     });
-    methods.iter().map(|method| ((*method).to_owned(), operation.clone())).collect::<Map<_, _>>().into()
+    methods
+        .iter()
+        .map(|method| ((*method).to_owned(), operation.clone()))
+        .collect::<Map<_, _>>()
+        .into()
 }

@@ -189,8 +189,7 @@ impl Call {
 }
 
 fn place(path: &str) -> Option<Place> {
-    let steps: Vec<String> =
-        path.split('/').filter(|step| !step.is_empty()).map(decode).collect();
+    let steps: Vec<String> = path.split('/').filter(|step| !step.is_empty()).map(decode).collect();
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
     let (group, version, rest) = match steps.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),

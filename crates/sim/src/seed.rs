@@ -50,8 +50,6 @@ impl Seed {
 
     /// `length` characters as `generateName` appends them.
     pub fn suffix(&mut self, length: usize) -> String {
-        (0..length)
-            .map(|_| char::from(ALPHABET[self.generator.usize(0..ALPHABET.len())]))
-            .collect()
+        (0..length).map(|_| char::from(ALPHABET[self.generator.usize(0..ALPHABET.len())])).collect()
     }
 }

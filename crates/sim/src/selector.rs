@@ -126,8 +126,12 @@ pub fn labels_text(selector: &Value) -> String {
     }
     for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
         let key = expression["key"].as_str().unwrap_or("");
-        let values: Vec<&str> =
-            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let values: Vec<&str> = expression["values"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let values = values.join(",");
         parts.push(match expression["operator"].as_str().unwrap_or("") {
             "In" => format!("{key} in ({values})"),

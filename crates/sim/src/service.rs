@@ -137,8 +137,14 @@ where
             let body = body.collect().await.map_err(|_| Broken("request body ended early"))?;
             let call = Call::new(&parts, body.to_bytes());
             if let Some(pod) = stream::forward_target(&call) {
-                return stream::forward(&service.cluster, service.dial.clone(), pod, parts, upgrade)
-                    .await;
+                return stream::forward(
+                    &service.cluster,
+                    service.dial.clone(),
+                    pod,
+                    parts,
+                    upgrade,
+                )
+                .await;
             }
             service.answer(call).await
         })
@@ -186,11 +192,16 @@ impl ApiService {
         let (result, warnings) = self.cluster.with(|core| {
             let result = match &fate.refused {
                 Some(failure) => Err(failure.clone()),
-                None => dispatch::serve(core, &call, self.client, &dispatch::Mood {
-                    stale: fate.stale,
-                    gone: fate.gone,
-                    disturbance: fate.disturbance.clone(),
-                }),
+                None => dispatch::serve(
+                    core,
+                    &call,
+                    self.client,
+                    &dispatch::Mood {
+                        stale: fate.stale,
+                        gone: fate.gone,
+                        disturbance: fate.disturbance.clone(),
+                    },
+                ),
             };
             let seen = fate.life == Life::Lives && fate.lost.is_none();
             let code = match &result {

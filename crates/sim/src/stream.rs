@@ -104,7 +104,9 @@ fn switch(
     dial: Arc<dyn Dial>,
 ) -> Response<ReplyBody> {
     let Some(key) = parts.headers.get(header::SEC_WEBSOCKET_KEY) else {
-        return reply::refusal(&Failure::bad_request("unable to upgrade: only websockets are simulated"));
+        return reply::refusal(&Failure::bad_request(
+            "unable to upgrade: only websockets are simulated",
+        ));
     };
     let accept = derive_accept_key(key.as_bytes());
     tokio::spawn(async move {
@@ -120,10 +122,7 @@ fn switch(
     headers.clear();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(
-        header::SEC_WEBSOCKET_PROTOCOL,
-        HeaderValue::from_static("v4.channel.k8s.io"),
-    );
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("v4.channel.k8s.io"));
     if let Ok(value) = HeaderValue::from_str(&accept) {
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, value);
     }
@@ -138,12 +137,13 @@ async fn bridge(
 ) -> Result<Response<ReplyBody>, Broken> {
     let (client, server) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
-        let answer = hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-            let upgrade = hyper::upgrade::on(&mut request);
-            let (parts, _) = request.into_parts();
-            let response = switch(&parts, upgrade, pod.clone(), ports.clone(), dial.clone());
-            async move { Ok::<_, Broken>(response) }
-        });
+        let answer =
+            hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
+                let upgrade = hyper::upgrade::on(&mut request);
+                let (parts, _) = request.into_parts();
+                let response = switch(&parts, upgrade, pod.clone(), ports.clone(), dial.clone());
+                async move { Ok::<_, Broken>(response) }
+            });
         // The far end going away ends the forwarding, which is what it wants.
         let _ = hyper::server::conn::http1::Builder::new()
             .serve_connection(TokioIo::new(server), answer)

@@ -198,7 +198,9 @@ fn containers(object: &Value) -> [Value; 2] {
 /// A label selector or a plain map as kubectl shows it.
 fn selector(value: Option<&Value>) -> String {
     let text = match value {
-        Some(value) if value.get("matchLabels").is_some() || value.get("matchExpressions").is_some() => {
+        Some(value)
+            if value.get("matchLabels").is_some() || value.get("matchExpressions").is_some() =>
+        {
             crate::selector::labels_text(value)
         }
         Some(plain) => crate::selector::labels_text(&json!({ "matchLabels": plain })),

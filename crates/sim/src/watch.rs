@@ -152,7 +152,8 @@ impl Watching {
             let version = core.store.version();
             return Step::Send(self.bookmark(version, false));
         }
-        let until = if self.plan.bookmarks { self.bookmark_at.min(self.deadline) } else { self.deadline };
+        let until =
+            if self.plan.bookmarks { self.bookmark_at.min(self.deadline) } else { self.deadline };
         Step::Wait(until)
     }
 
@@ -245,8 +246,7 @@ impl Watching {
     }
 
     fn expire(&mut self, core: &Core) {
-        let text =
-            format!("too old resource version: {} ({})", self.position, core.store.oldest());
+        let text = format!("too old resource version: {} ({})", self.position, core.store.oldest());
         let status = Failure::gone(text).to_status();
         self.queue.push_back((Instant::now(), line("ERROR", &status)));
         self.ended = true;

@@ -89,7 +89,8 @@ impl Match {
             || self.client == asked.client
             || asked.agent.starts_with(&self.client);
         (self.verbs.is_empty() || self.verbs.contains(&asked.verb))
-            && (self.plural.is_empty() || (self.group == asked.group && self.plural == asked.plural))
+            && (self.plural.is_empty()
+                || (self.group == asked.group && self.plural == asked.plural))
             && subresource
             && equal(&self.namespace, &asked.namespace)
             && equal(&self.name, &asked.name)

@@ -16,11 +16,7 @@ use crate::watch::{Start, WatchPlan};
 /// Shortest time that the real server gives a watch without a time-out of its own.
 const DEFAULT_WATCH: Duration = Duration::from_secs(1800);
 
-pub(super) fn serve(
-    core: &mut Core,
-    served: &Served<'_>,
-    mood: &Mood,
-) -> Result<Reply, Failure> {
+pub(super) fn serve(core: &mut Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
     match served.call.verb() {
         "watch" => watch(core, served, mood),
         "list" => list(core, served, mood),
@@ -65,11 +61,7 @@ fn list(core: &mut Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Fail
 }
 
 /// The plan of a watch on a collection; object watches add a name to the selection.
-pub(super) fn watch(
-    core: &mut Core,
-    served: &Served<'_>,
-    mood: &Mood,
-) -> Result<Reply, Failure> {
+pub(super) fn watch(core: &mut Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
     let call = served.call;
     let version = version(served)?;
     let streaming = call.flag("sendInitialEvents");
@@ -110,13 +102,8 @@ fn create(core: &mut Core, served: &Served<'_>) -> Result<Reply, Failure> {
         return Err(Failure::method_not_allowed());
     }
     let by = call.actor(&served.user);
-    let created = core.create(
-        &by,
-        &served.kind,
-        &served.place.namespace,
-        call.json()?,
-        &call.options()?,
-    )?;
+    let created =
+        core.create(&by, &served.kind, &served.place.namespace, call.json()?, &call.options()?)?;
     let value = reply::object(&served.kind, call.form(), created, core.now());
     Ok(Reply::Json { code: 201, value })
 }

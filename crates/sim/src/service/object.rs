@@ -27,12 +27,7 @@ pub(super) fn serve(
     }
 }
 
-fn get(
-    core: &Core,
-    served: &Served<'_>,
-    sub: Option<Sub>,
-    mood: &Mood,
-) -> Result<Reply, Failure> {
+fn get(core: &Core, served: &Served<'_>, sub: Option<Sub>, mood: &Mood) -> Result<Reply, Failure> {
     let object = core.read(&served.kind, &served.key, mood.stale)?;
     if sub == Some(Sub::Scale) {
         return Ok(Reply::ok(scale_of(&served.kind, &object)?));

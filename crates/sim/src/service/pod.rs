@@ -37,10 +37,9 @@ fn evict(core: &mut Core, served: &Served<'_>, by: &Actor, body: &Value) -> Resu
         None => Default::default(),
     };
     options.dry_run |= served.call.dry_run();
-    let unguarded = matches!(
-        pod["status"]["phase"].as_str(),
-        Some("Pending" | "Succeeded" | "Failed")
-    ) || pod["metadata"]["deletionTimestamp"].is_string();
+    let unguarded =
+        matches!(pod["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
+            || pod["metadata"]["deletionTimestamp"].is_string();
     if !unguarded {
         spend_budget(core, served, by, &pod, options.dry_run)?;
     }

@@ -15,12 +15,13 @@ pub(super) fn serve(
     place: &Place,
     user: &str,
 ) -> Result<Option<Reply>, Failure> {
-    let answer: fn(&Core, &Call, &str, &mut Value) = match (place.group.as_str(), place.plural.as_str()) {
-        ("authorization.k8s.io", "selfsubjectaccessreviews" | "subjectaccessreviews") => access,
-        ("authorization.k8s.io", "selfsubjectrulesreviews") => rules,
-        ("authentication.k8s.io", "selfsubjectreviews") => identity,
-        _ => return Ok(None),
-    };
+    let answer: fn(&Core, &Call, &str, &mut Value) =
+        match (place.group.as_str(), place.plural.as_str()) {
+            ("authorization.k8s.io", "selfsubjectaccessreviews" | "subjectaccessreviews") => access,
+            ("authorization.k8s.io", "selfsubjectrulesreviews") => rules,
+            ("authentication.k8s.io", "selfsubjectreviews") => identity,
+            _ => return Ok(None),
+        };
     if call.verb() != "create" {
         return Err(Failure::method_not_allowed());
     }
@@ -61,5 +62,6 @@ fn rules(_core: &Core, _call: &Call, _user: &str, review: &mut Value) {
 }
 
 fn identity(_core: &Core, _call: &Call, user: &str, review: &mut Value) {
-    review["status"] = json!({ "userInfo": { "username": user, "groups": ["system:authenticated"] } });
+    review["status"] =
+        json!({ "userInfo": { "username": user, "groups": ["system:authenticated"] } });
 }

@@ -89,7 +89,8 @@ fn node(node: &Value, now: Timestamp) -> Vec<Value> {
         let found = each(node, "/status/addresses").find(|a| text(a, "/type") == kind);
         json!(found.map_or("<none>", |address| text(address, "/address")))
     };
-    let info = |field: &str| json!(text_or(node, &format!("/status/nodeInfo/{field}"), "<unknown>"));
+    let info =
+        |field: &str| json!(text_or(node, &format!("/status/nodeInfo/{field}"), "<unknown>"));
     vec![
         name(node),
         json!(status),

@@ -47,7 +47,8 @@ fn steps(path: &str) -> Option<Vec<Step>> {
     rest = rest.strip_prefix('$').unwrap_or(rest);
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('[') {
-            let end = if after.starts_with('?') { after.find(")]")? + 1 } else { after.find(']')? };
+            let end =
+                if after.starts_with('?') { after.find(")]")? + 1 } else { after.find(']')? };
             steps.push(bracket(&after[..end])?);
             rest = &after[end + 1..];
         } else {

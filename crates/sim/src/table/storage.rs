@@ -95,7 +95,8 @@ pub(super) const CLASSES: Printer = Printer {
         ("Age", "string", 0),
     ],
     cells: |class, now| {
-        let annotation = &class["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"];
+        let annotation =
+            &class["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"];
         let mut title = text(class, "/metadata/name").to_owned();
         if annotation == "true" {
             title.push_str(" (default)");
@@ -123,9 +124,8 @@ pub(super) const DRIVERS: Printer = Printer {
         ("Age", "string", 0),
     ],
     cells: |driver, now| {
-        let flag = |field: &str, default: bool| {
-            json!(driver["spec"][field].as_bool().unwrap_or(default))
-        };
+        let flag =
+            |field: &str, default: bool| json!(driver["spec"][field].as_bool().unwrap_or(default));
         let modes: Vec<&str> =
             each(driver, "/spec/volumeLifecycleModes").filter_map(Value::as_str).collect();
         vec![

@@ -28,8 +28,7 @@ pub(super) const SERVICES: Printer = Printer {
 };
 
 fn external(service: &Value) -> String {
-    let listed: Vec<&str> =
-        each(service, "/spec/externalIPs").filter_map(Value::as_str).collect();
+    let listed: Vec<&str> = each(service, "/spec/externalIPs").filter_map(Value::as_str).collect();
     match text(service, "/spec/type") {
         "ExternalName" => text(service, "/spec/externalName").to_owned(),
         "LoadBalancer" => {
@@ -94,6 +93,10 @@ fn few<T: AsRef<str>>(texts: &[T]) -> String {
 pub(super) const POLICIES: Printer = Printer {
     headings: &[("Name", "string", 0), ("Pod-Selector", "string", 0), ("Age", "string", 0)],
     cells: |policy, now| {
-        vec![name(policy), json!(selector(policy.pointer("/spec/podSelector"))), age_of(policy, now)]
+        vec![
+            name(policy),
+            json!(selector(policy.pointer("/spec/podSelector"))),
+            age_of(policy, now),
+        ]
     },
 };

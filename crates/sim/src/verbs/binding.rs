@@ -29,8 +29,7 @@ impl Core {
             "type": "PodScheduled", "status": "True", "lastProbeTime": null,
             "lastTransitionTime": clock::seconds(self.now()),
         });
-        let mut conditions =
-            object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let mut conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.retain(|known: &Value| known["type"] != "PodScheduled");
         conditions.push(condition);
         object["status"]["conditions"] = json!(conditions);

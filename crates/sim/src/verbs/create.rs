@@ -143,8 +143,12 @@ impl Core {
         object["metadata"]["creationTimestamp"] = json!(clock::seconds(self.now()));
         metadata::tidy(object);
         // A Node or a volume registers itself together with its status; see the real strategies.
-        let keeps_status = ["nodes", "namespaces", "persistentvolumes"].contains(&kind.plural.as_str());
-        if kind.status && !keeps_status && let Some(map) = object.as_object_mut() {
+        let keeps_status =
+            ["nodes", "namespaces", "persistentvolumes"].contains(&kind.plural.as_str());
+        if kind.status
+            && !keeps_status
+            && let Some(map) = object.as_object_mut()
+        {
             map.remove("status");
         }
         if kind.is("", "Namespace") {

@@ -146,7 +146,8 @@ impl Core {
     pub(super) fn finish_definition(&mut self, group: &str, plural: &str) {
         let key = definition_key(group, plural);
         let Some(definition) = self.store.get(&key) else { return };
-        if !metadata::deleting(definition) || self.store.list(group, plural, None).next().is_some() {
+        if !metadata::deleting(definition) || self.store.list(group, plural, None).next().is_some()
+        {
             return;
         }
         let mut remaining = metadata::finalizers(definition);
@@ -178,11 +179,7 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(text).collect()
 }
 
-fn custom_kind(
-    spec: &Value,
-    version: &Value,
-    compiled: Arc<schema::crd::CompiledVersion>,
-) -> Kind {
+fn custom_kind(spec: &Value, version: &Value, compiled: Arc<schema::crd::CompiledVersion>) -> Kind {
     let names = &spec["names"];
     let subresources = &version["subresources"];
     let scale = subresources.get("scale").map(|scale| ScalePaths {
