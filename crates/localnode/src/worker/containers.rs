@@ -72,7 +72,7 @@ impl Worker {
     }
 
     fn launch(&mut self, index: usize, container: Container, assembly: Assembly, log: LogFile) {
-        self.tell_start(&container, &assembly, &log);
+        self.tell_start(&container, &assembly);
         let assembly = Arc::new(assembly);
         let key = (self.namespace().to_owned(), self.name().to_owned(), container.name.clone());
         let window = Window { log: log.clone(), assembly: Arc::clone(&assembly) };
@@ -113,7 +113,7 @@ impl Worker {
         self.live[index] = Some(Live { stop, stopping: false, task, probes, assembly });
     }
 
-    fn tell_start(&self, container: &Container, assembly: &Assembly, log: &LogFile) {
+    fn tell_start(&self, container: &Container, assembly: &Assembly) {
         let name = &container.name;
         let image = container.image.as_deref().unwrap_or_default();
         let events = &self.context.events;
@@ -127,7 +127,7 @@ impl Worker {
                 real.major,
                 real.bin_dir.display()
             );
-            log.line(&message);
+            tracing::info!(pod = self.name(), "{message}");
             events.container(&self.pod, name, Tone::Normal, "ImageStandIn", message);
         }
         events.container(&self.pod, name, Tone::Normal, "Created", format!("Created container {name}"));
