@@ -16,6 +16,7 @@ pub mod kind;
 pub mod kubeconfig;
 mod openapi;
 pub mod patch;
+mod protobuf;
 pub mod quantity;
 pub mod reply;
 mod request;

@@ -171,7 +171,8 @@ impl Call {
     /// The body as JSON; YAML is accepted as the API server does.
     pub(crate) fn json(&self) -> Result<Value, Failure> {
         if self.content_type.contains("protobuf") {
-            return Err(Failure::unsupported_media("application/json, application/yaml"));
+            return crate::protobuf::decode(&self.body)
+                .ok_or_else(|| Failure::unsupported_media("application/json, application/yaml"));
         }
         if self.content_type.contains("yaml") {
             let text = std::str::from_utf8(&self.body)
