@@ -4,6 +4,8 @@
 //! with `SKIPPED` otherwise. What happened is said loudly at the end; with `--require-all` nothing
 //! may be skipped.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Stdio;
@@ -22,7 +24,7 @@ const REQUIRE_ALL: &str = "STEADFAST_REQUIRE_ALL";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineTest {
     pub(crate) package: &'static str,
-    /// File name below `tests` without its ending; no other crate has a target of this name.
+    /// File name below `tests` without its ending.
     pub(crate) target: &'static str,
     /// What the tests are about and what they need, for the table.
     pub(crate) needs: &'static str,
@@ -33,7 +35,12 @@ pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "testbed", target: "control_plane", needs: CONTROL_PLANE },
     MachineTest { package: "testbed", target: "lifetime", needs: CONTROL_PLANE },
     MachineTest { package: "testbed", target: "stand_in", needs: CONTROL_PLANE },
+    MachineTest { package: "sim", target: "conformance", needs: CONTROL_PLANE },
+    MachineTest { package: "sim", target: "kubectl", needs: "kubectl" },
+    MachineTest { package: "localnode", target: "lifecycle", needs: BOTH },
+    MachineTest { package: "localnode", target: "lifetime", needs: BOTH },
     MachineTest { package: "localnode", target: "postgres", needs: BOTH },
+    MachineTest { package: "localnode", target: "simulated", needs: "PostgreSQL" },
 ];
 
 const BOTH: &str = "a real control plane and PostgreSQL";
@@ -47,11 +54,30 @@ pub(crate) fn run(root: &Path, require_all: bool, skip_check: bool) -> Result<()
         check::add(&mut steps, root);
     }
     steps.run("control plane programs", || control_plane(require_all));
-    for test in MACHINE_TESTS {
-        let name = format!("{} / {} ({})", test.package, test.target, test.needs);
-        steps.run(&name, || run_one(root, *test, require_all));
+    for (target, tests) in by_target(MACHINE_TESTS) {
+        let packages: Vec<_> = tests.iter().map(|test| test.package).collect();
+        let needs = tests.first().map_or("", |test| test.needs);
+        let name = format!("{target} of {} ({needs})", packages.join(" and "));
+        steps.run(&name, || run_one(root, target, require_all));
     }
     steps.finish()
+}
+
+/// The tests of one target name, which run together: cargo selects by name over the whole workspace.
+fn by_target(tests: &[MachineTest]) -> BTreeMap<&str, Vec<MachineTest>> {
+    let mut targets: BTreeMap<&str, Vec<MachineTest>> = BTreeMap::new();
+    for test in tests {
+        targets.entry(test.target).or_default().push(*test);
+    }
+    targets
+}
+
+/// PATH with the folder of the built kubectl behind all others: Debian has none that is new enough.
+fn path_with_kubectl() -> Option<OsString> {
+    let kubectl = testbed::binaries::find()?.kubectl?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(kubectl.parent().map(Path::to_path_buf));
+    std::env::join_paths(folders).ok()
 }
 
 /// Finds the control plane's programs, or builds them where Go is installed.
@@ -66,15 +92,19 @@ fn control_plane(require_all: bool) -> Result<Outcome> {
 }
 
 /// Runs one target with its output shown, and gathers what it skipped.
-fn run_one(root: &Path, test: MachineTest, require_all: bool) -> Result<Outcome> {
+fn run_one(root: &Path, target: &str, require_all: bool) -> Result<Outcome> {
     // The whole workspace is selected, though one target runs: a package alone would be built again
     // with features of its own, and everything below it too.
-    let mut command = tool::cargo(root, &["test", "--quiet", "--workspace", "--test", test.target]);
+    let mut command =
+        tool::cargo(root, &["test", "--quiet", "--workspace", "--no-fail-fast", "--test", target]);
     // Output is not captured: a skipped test passes, and its reason would be swallowed.
     command.args(tool::binding(root)).args(["--", "--nocapture"]);
     command.env_remove("STEADFAST_HERMETIC").env_remove(REQUIRE_ALL);
     if require_all {
         command.env(REQUIRE_ALL, "1");
+    }
+    if let Some(path) = path_with_kubectl() {
+        command.env("PATH", path);
     }
     let mut child = command
         .stdout(Stdio::piped())
@@ -144,6 +174,15 @@ mod tests {
         let line = "SKIPPED: needs a real control plane";
         assert_eq!(skip_reason(line).as_deref(), Some("needs a real control plane"));
         assert_eq!(skip_reason("test a ... ok"), None);
+    }
+
+    #[test]
+    fn targets_of_one_name_run_together() {
+        let test = |package| MachineTest { package, target: "lifetime", needs: "" };
+        let tests = [test("testbed"), test("localnode")];
+        let targets = by_target(&tests);
+        assert_eq!(targets.keys().collect::<Vec<_>>(), [&"lifetime"]);
+        assert_eq!(targets["lifetime"].len(), 2);
     }
 
     #[test]

@@ -31,13 +31,6 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             }
         }
     }
-    for file in tree.rust() {
-        let Some((package, target)) = integration_test(file) else { continue };
-        if MACHINE_TESTS.iter().any(|test| test.target == target && test.package != package) {
-            let message = format!("another crate has a machine test `{target}`: use another name");
-            findings.push(Finding::whole(&file.path, "machine-test", message));
-        }
-    }
     if tree.file(TABLE).is_some() {
         findings.extend(
             MACHINE_TESTS.iter().filter(|test| !exists(test.package, test.target, tree)).map(
@@ -103,12 +96,6 @@ mod tests {
         assert_eq!(check(&sample(&[shared, user])).len(), 1);
         let tree = sample(&[("crates/runner/tests/unheard_of.rs", "fn a() {}")]);
         assert_eq!(check(&tree), []);
-    }
-
-    #[test]
-    fn a_target_with_the_name_of_another_crates_machine_test_is_found() {
-        let path = format!("crates/unheard_of/tests/{}.rs", MACHINE_TESTS[0].target);
-        assert_eq!(check(&sample(&[(&path, "fn a() {}")])).len(), 1);
     }
 
     #[test]
