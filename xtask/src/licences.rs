@@ -23,8 +23,8 @@ pub(crate) fn run(root: &Path) -> Result<Outcome> {
     }
     let text = std::fs::read_to_string(root.join("deny.toml")).context("read deny.toml")?;
     let allowed = allowed(&text)?;
-    let metadata = ["metadata", "--format-version", "1", "--offline", "--locked"];
-    let metadata = tool::output(&mut tool::cargo(root, &metadata))?;
+    let mut command = tool::cargo(root, &["metadata", "--format-version", "1"]);
+    let metadata = tool::output(command.args(tool::binding(root)))?;
     let value: Value = serde_json::from_str(&metadata).context("read cargo's metadata")?;
     let packages = value["packages"].as_array().context("metadata without packages")?;
     let refused: Vec<_> =

@@ -23,17 +23,9 @@ const BANS: &str = "xtask/pure-clippy.toml";
 /// The crates that are linked into this one when it is built alone; procedural macros, which run in
 /// the compiler, are left out.
 pub(crate) fn linked(root: &Path, name: &str) -> Result<BTreeSet<String>> {
-    let arguments = [
-        "tree",
-        "--offline",
-        "--package",
-        name,
-        "--edges",
-        "normal,no-proc-macro",
-        "--prefix",
-        "none",
-    ];
-    let text = tool::output(&mut tool::cargo(root, &arguments))?;
+    let arguments =
+        ["tree", "--package", name, "--edges", "normal,no-proc-macro", "--prefix", "none"];
+    let text = tool::output(tool::cargo(root, &arguments).args(tool::binding(root)))?;
     Ok(text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())
 }
 
