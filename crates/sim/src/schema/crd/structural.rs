@@ -1,0 +1,185 @@
+//! Whether the schemas of a CRD are structural.
+//!
+//! The commoner mistakes, in the server's words; cost limits of CEL rules are not estimated.
+
+use serde_json::Value;
+
+use super::{flag, rules};
+use crate::status::Cause;
+
+/// Everything wrong with the schemas of a CRD.
+pub(super) fn check(crd: &Value) -> Vec<Cause> {
+    let spec = &crd["spec"];
+    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let first = versions.first().map(|version| &version["schema"]);
+    // The server speaks of one common schema where all versions share it.
+    let shared = versions.iter().all(|version| Some(&version["schema"]) == first);
+    let mut checker = Checker { causes: Vec::new() };
+    checker.versions(versions);
+    for (index, version) in versions.iter().enumerate().take(if shared { 1 } else { usize::MAX }) {
+        let path = if shared {
+            "spec.validation.openAPIV3Schema".to_owned()
+        } else {
+            format!("spec.versions[{index}].schema.openAPIV3Schema")
+        };
+        let schema = &version["schema"]["openAPIV3Schema"];
+        if schema.is_object() {
+            checker.root(schema, &path);
+        } else {
+            let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
+            checker.required(&path, "schemas are required");
+        }
+    }
+    checker.causes
+}
+
+struct Checker {
+    causes: Vec<Cause>,
+}
+
+impl Checker {
+    fn required(&mut self, path: &str, text: &str) {
+        let message = format!("Required value: {text}");
+        self.causes.push(Cause::new("FieldValueRequired", path, message));
+    }
+
+    fn forbidden(&mut self, path: &str, text: &str) {
+        self.causes.push(Cause::new("FieldValueForbidden", path, format!("Forbidden: {text}")));
+    }
+
+    fn versions(&mut self, versions: &[Value]) {
+        let stored = versions.iter().filter(|version| flag(version, "storage")).count();
+        if versions.is_empty() {
+            self.required("spec.versions", "");
+        } else if stored != 1 {
+            self.causes.push(Cause::new(
+                "FieldValueInvalid",
+                "spec.versions",
+                format!(
+                    "Invalid value: {}: must have exactly one version marked as storage version",
+                    Value::from(versions)
+                ),
+            ));
+        }
+    }
+
+    fn root(&mut self, schema: &Value, path: &str) {
+        match schema["type"].as_str() {
+            None => self.required(&format!("{path}.type"), "must not be empty at the root"),
+            Some("object") => {}
+            Some(other) => self.causes.push(Cause::new(
+                "FieldValueInvalid",
+                format!("{path}.type"),
+                format!("Invalid value: {other:?}: must be object at the root"),
+            )),
+        }
+        self.node(schema, path);
+    }
+
+    fn node(&mut self, schema: &Value, path: &str) {
+        let properties = schema["properties"].as_object();
+        if properties.is_some_and(|map| !map.is_empty())
+            && schema["additionalProperties"].is_object()
+        {
+            self.forbidden(
+                &format!("{path}.additionalProperties"),
+                "additionalProperties and properties are mutual exclusive",
+            );
+        }
+        if flag(schema, "uniqueItems") {
+            self.forbidden(
+                &format!("{path}.uniqueItems"),
+                "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+            );
+        }
+        self.list(schema, path);
+        self.pattern(schema, path);
+        self.cel(schema, path);
+        for (name, schema) in properties.into_iter().flatten() {
+            let here = format!("{path}.properties[{name}]");
+            self.typed(schema, &here, "must not be empty for specified object fields");
+            self.node(schema, &here);
+        }
+        let extra = &schema["additionalProperties"];
+        if extra.is_object() {
+            let here = format!("{path}.additionalProperties");
+            self.typed(extra, &here, "must not be empty for specified object fields");
+            self.node(extra, &here);
+        }
+        let items = &schema["items"];
+        if items.is_object() {
+            let here = format!("{path}.items");
+            self.typed(items, &here, "must not be empty for specified array items");
+            self.node(items, &here);
+        }
+    }
+
+    fn typed(&mut self, schema: &Value, path: &str, text: &str) {
+        let open = flag(schema, "x-kubernetes-int-or-string")
+            || flag(schema, "x-kubernetes-preserve-unknown-fields");
+        if schema["type"].as_str().is_none_or(str::is_empty) && !open {
+            self.required(&format!("{path}.type"), text);
+        }
+    }
+
+    fn list(&mut self, schema: &Value, path: &str) {
+        if schema["type"] == "array" && !schema["items"].is_object() {
+            self.required(&format!("{path}.items"), "must be specified");
+        }
+        let keys = schema["x-kubernetes-list-map-keys"].as_array().map_or(&[][..], Vec::as_slice);
+        if schema["x-kubernetes-list-type"] != "map" {
+            return;
+        }
+        let keys_path = format!("{path}.x-kubernetes-list-map-keys");
+        if keys.is_empty() {
+            self.required(&keys_path, "must not be empty if x-kubernetes-list-type is map");
+        }
+        let item = &schema["items"];
+        let required = item["required"].as_array().map_or(&[][..], Vec::as_slice);
+        for key in keys {
+            let name = key.as_str().unwrap_or_default();
+            let property = &item["properties"][name];
+            if !property.is_object() {
+                self.causes.push(Cause::new(
+                    "FieldValueInvalid",
+                    keys_path.clone(),
+                    format!("Invalid value: {key}: entries must all be names of item properties"),
+                ));
+            } else if property["default"].is_null() && !required.contains(key) {
+                self.required(
+                    &format!("{path}.items.properties[{name}].default"),
+                    "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
+                );
+            }
+        }
+    }
+
+    fn pattern(&mut self, schema: &Value, path: &str) {
+        if let Some(pattern) = schema["pattern"].as_str()
+            && regex::Regex::new(pattern).is_err()
+        {
+            self.causes.push(Cause::new(
+                "FieldValueInvalid",
+                format!("{path}.pattern"),
+                format!("Invalid value: {pattern:?}: must be a valid regular expression"),
+            ));
+        }
+    }
+
+    fn cel(&mut self, schema: &Value, path: &str) {
+        let rules_here = schema["x-kubernetes-validations"].as_array();
+        for (index, rule) in rules_here.into_iter().flatten().enumerate() {
+            let here = format!("{path}.x-kubernetes-validations[{index}]");
+            let text = rule["rule"].as_str().unwrap_or_default().trim();
+            if text.is_empty() {
+                self.required(&format!("{here}.rule"), "rule is not specified");
+            } else if let Some(error) = rules::broken(text) {
+                self.causes.push(Cause::new(
+                    "FieldValueInvalid",
+                    format!("{here}.rule"),
+                    format!("Invalid value: {text:?}: compilation failed: {error}"),
+                ));
+            }
+        }
+    }
+}
