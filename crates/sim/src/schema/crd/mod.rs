@@ -81,9 +81,13 @@ impl CompiledVersion {
         let mut causes = match old {
             Some(before) if self.status && only_status_differs(new, before) => {
                 match (&self.source["properties"]["status"], new.get("status")) {
-                    (schema, Some(status)) if schema.is_object() => {
-                        values::check_status(schema, status, before.get("status"), &self.patterns)
-                    }
+                    (schema, Some(status)) if schema.is_object() => values::check_part(
+                        schema,
+                        status,
+                        before.get("status"),
+                        &self.patterns,
+                        "status",
+                    ),
                     _ => Vec::new(),
                 }
             }

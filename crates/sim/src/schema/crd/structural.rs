@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::values::{self, Patterns};
 use super::{flag, rules};
 use crate::status::Cause;
 
@@ -27,10 +28,27 @@ pub(super) fn check(crd: &Value) -> Vec<Cause> {
             checker.root(schema, &path);
         } else {
             let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            checker.required(&path, "schemas are required");
+            checker.causes.push(Cause::new("FieldValueRequired", path, "Required value"));
         }
     }
     checker.causes
+}
+
+/// The types a schema can name.
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// A rule as the server's own struct, which is what its message shows.
+fn go_rule(rule: &Value) -> String {
+    let text = |field: &str| rule[field].as_str().map_or_else(|| Value::from(""), Value::from);
+    format!(
+        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
+        text("rule"),
+        text("message"),
+        text("messageExpression"),
+        rule["reason"],
+        text("fieldPath"),
+        rule["optionalOldSelf"],
+    )
 }
 
 struct Checker {
@@ -73,6 +91,16 @@ impl Checker {
                 format!("Invalid value: {other:?}: must be object at the root"),
             )),
         }
+        let metadata = &schema["properties"]["metadata"];
+        let only_names = metadata["properties"]
+            .as_object()
+            .is_none_or(|map| map.keys().all(|key| key == "name" || key == "generateName"));
+        if metadata.is_object() && !only_names {
+            self.forbidden(
+                &format!("{path}.properties[metadata]"),
+                "must not specify anything other than name and generateName, but metadata is implicitly specified",
+            );
+        }
         self.node(schema, path);
     }
 
@@ -94,6 +122,8 @@ impl Checker {
         }
         self.list(schema, path);
         self.pattern(schema, path);
+        self.default(schema, path);
+        self.branches(schema, path);
         self.cel(schema, path);
         for (name, schema) in properties.into_iter().flatten() {
             let here = format!("{path}.properties[{name}]");
@@ -114,17 +144,58 @@ impl Checker {
         }
     }
 
+    /// A default must fit the schema that it belongs to.
+    fn default(&mut self, schema: &Value, path: &str) {
+        let Some(default) = schema.get("default").filter(|default| !default.is_null()) else {
+            return;
+        };
+        let patterns = Patterns::compile(schema);
+        let at = format!("{path}.default");
+        self.causes.extend(values::check_part(schema, default, None, &patterns, &at));
+    }
+
+    /// Types belong to the structure, not to its alternatives.
+    fn branches(&mut self, schema: &Value, path: &str) {
+        if flag(schema, "x-kubernetes-int-or-string") {
+            return;
+        }
+        for name in ["allOf", "anyOf", "oneOf"] {
+            let branches = schema[name].as_array().into_iter().flatten();
+            for (index, _) in branches.enumerate().filter(|(_, one)| one["type"].is_string()) {
+                let here = format!("{path}.{name}[{index}].type");
+                self.forbidden(&here, "must be empty to be structural");
+            }
+        }
+    }
+
     fn typed(&mut self, schema: &Value, path: &str, text: &str) {
         let open = flag(schema, "x-kubernetes-int-or-string")
             || flag(schema, "x-kubernetes-preserve-unknown-fields");
         if schema["type"].as_str().is_none_or(str::is_empty) && !open {
             self.required(&format!("{path}.type"), text);
         }
+        if let Some(name) = schema["type"].as_str().filter(|name| !TYPES.contains(name)) {
+            let quoted: Vec<String> = TYPES.iter().map(|name| format!("{name:?}")).collect();
+            self.causes.push(Cause::new(
+                "FieldValueNotSupported",
+                format!("{path}.type"),
+                format!("Unsupported value: {name:?}: supported values: {}", quoted.join(", ")),
+            ));
+        }
     }
 
     fn list(&mut self, schema: &Value, path: &str) {
         if schema["type"] == "array" && !schema["items"].is_object() {
             self.required(&format!("{path}.items"), "must be specified");
+        }
+        let structs = schema["items"]["type"] == "object"
+            && schema["items"]["x-kubernetes-map-type"] != "atomic";
+        if schema["x-kubernetes-list-type"] == "set" && structs {
+            self.causes.push(Cause::new(
+                "FieldValueInvalid",
+                format!("{path}.items.x-kubernetes-map-type"),
+                "Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set",
+            ));
         }
         let keys = schema["x-kubernetes-list-map-keys"].as_array().map_or(&[][..], Vec::as_slice);
         if schema["x-kubernetes-list-type"] != "map" {
@@ -143,7 +214,10 @@ impl Checker {
                 self.causes.push(Cause::new(
                     "FieldValueInvalid",
                     keys_path.clone(),
-                    format!("Invalid value: {key}: entries must all be names of item properties"),
+                    format!(
+                        "Invalid value: {}: entries must all be names of item properties",
+                        Value::from(keys)
+                    ),
                 ));
             } else if property["default"].is_null() && !required.contains(key) {
                 self.required(
@@ -161,7 +235,9 @@ impl Checker {
             self.causes.push(Cause::new(
                 "FieldValueInvalid",
                 format!("{path}.pattern"),
-                format!("Invalid value: {pattern:?}: must be a valid regular expression"),
+                format!(
+                    "Invalid value: {pattern:?}: must be a valid regular expression, but isn't"
+                ),
             ));
         }
     }
@@ -177,7 +253,7 @@ impl Checker {
                 self.causes.push(Cause::new(
                     "FieldValueInvalid",
                     format!("{here}.rule"),
-                    format!("Invalid value: {text:?}: compilation failed: {error}"),
+                    format!("Invalid value: {}: compilation failed: {error}", go_rule(rule)),
                 ));
             }
         }

@@ -151,6 +151,38 @@ fn schemas_must_be_structural() {
             at(".properties[l].uniqueItems"),
             "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
         ),
+        (
+            json!({"type": "object", "properties": {"c": {"type": "string", "default": 5}}}),
+            at(".properties[c].default"),
+            "Invalid value: \"integer\":  in body must be of type string: \"integer\"",
+        ),
+        (
+            json!({"type": "object", "properties": {"d": {"type": "object", "default": {}, "required": ["x"],
+                "properties": {"x": {"type": "string"}}}}}),
+            at(".properties[d].default.x"),
+            "Required value",
+        ),
+        (
+            json!({"type": "object", "properties": {"c": {"type": "bogus"}}}),
+            at(".properties[c].type"),
+            "Unsupported value: \"bogus\": supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"",
+        ),
+        (
+            json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"foo": {"type": "string"}}}}}),
+            at(".properties[metadata]"),
+            "Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
+        ),
+        (
+            json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["b"], "items": {"type": "object", "properties": {"a": {"type": "string"}}}}}}),
+            at(".properties[l].x-kubernetes-list-map-keys"),
+            "Invalid value: [\"b\"]: entries must all be names of item properties",
+        ),
+        (
+            json!({"type": "object", "properties": {"n": {"type": "object", "anyOf": [{"type": "string"}]}}}),
+            at(".properties[n].anyOf[0].type"),
+            "Forbidden: must be empty to be structural",
+        ),
     ] {
         let causes = compile(&crd(schema)).expect_err("not structural");
         assert_eq!(

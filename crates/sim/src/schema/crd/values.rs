@@ -76,14 +76,15 @@ pub(super) fn check(
     Checker { patterns, prefix: "" }.value(schema, new, old, "").causes
 }
 
-/// Checks a status written on its own: messages name fields from the status on.
-pub(super) fn check_status(
+/// Checks a part of an object that lies at `prefix`: messages name fields from that part on.
+pub(super) fn check_part(
     schema: &Value,
     new: &Value,
     old: Option<&Value>,
     patterns: &Patterns,
+    prefix: &str,
 ) -> Vec<Cause> {
-    Checker { patterns, prefix: "status" }.value(schema, new, old, "").causes
+    Checker { patterns, prefix }.value(schema, new, old, "").causes
 }
 
 struct Checker<'a> {
