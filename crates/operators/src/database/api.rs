@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::amount::Amounts;
-use super::schema;
+use super::{memory, schema};
 
 /// A PostgreSQL database: one server with one database and the role that owns it.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -336,10 +336,18 @@ impl Phase {
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseStatus {
     /// The first rung that is not done.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "memory::lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub phase: Option<Phase>,
     /// Since when this phase is shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "memory::lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub phase_since: Option<Time>,
     /// Whether everything was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -375,16 +383,32 @@ pub struct DatabaseStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
     /// When the outcome of verification last changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "memory::lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub last_verified: Option<Time>,
     /// When the rollout last made progress.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "memory::lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub progress: Option<Progress>,
     /// Failures since the last success.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "memory::lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub retry: Option<Retry>,
     /// Edits by other managers that were taken back.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "memory::lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub reverts: Option<Reverts>,
     /// `Ready`, `Progressing`, `Degraded`, and those of others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -398,6 +422,7 @@ pub struct DatabaseStatus {
 #[serde(rename_all = "camelCase")]
 pub struct Reverts {
     /// How many in a row, without a pause of an hour.
+    #[schemars(with = "i32", range(min = 0))]
     pub count: u32,
     /// The last manager.
     pub manager: String,

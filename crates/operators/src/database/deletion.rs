@@ -4,13 +4,14 @@
 //! of a name clash removes nothing of the winner's (fault catalogue PG-01). The StatefulSet and
 //! the other owned children are the garbage collector's.
 
-use phased::condition::{Truth, Wanted};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use phased::condition::{self, Truth, Wanted};
 use phased::fact::Fate;
-use phased::plan::Note;
+use phased::plan::{Note, Transition};
 use phased::step::{Delete, Finalizer, Propagation};
 use phased::{Live, ObjectId, Plan, Step, Wake};
 
-use super::api::{DatabaseStatus, DeletionPolicy};
+use super::api::{DatabaseStatus, DeletionPolicy, Phase};
 use super::context::{Context, Sight};
 use super::{FINALIZER, labels, names, reason, status};
 
@@ -21,7 +22,8 @@ const ORPHAN: &str = "orphan";
 pub fn plan(context: &Context) -> Plan {
     let finalizers = context.observed.root.metadata.finalizers.clone().unwrap_or_default();
     if !finalizers.iter().any(|f| f == FINALIZER) {
-        return Plan::idle();
+        // Others hold it: a change of the resource wakes, and the time is only a safety net.
+        return Plan { wake: Wake::after(context.observed.now, 60), ..Plan::idle() };
     }
     let mut plan = Plan::idle();
     let policy = context.observed.resource.spec.deletion_policy;
@@ -48,6 +50,7 @@ fn conclude(context: &Context, mut plan: Plan, doubt: Option<String>) -> Plan {
     let trouble = context.observed.troubles.first();
     if plan.steps.is_empty() && doubt.is_none() && trouble.is_none() {
         plan.steps.push(Step::Finalizer(Finalizer::Remove(FINALIZER)));
+        plan.wake = Wake::after(now, 5);
         plan.notes
             .push(note(context, "the finalizer goes; nothing is left to clean up".to_owned()));
         return plan;
@@ -64,6 +67,7 @@ fn conclude(context: &Context, mut plan: Plan, doubt: Option<String>) -> Plan {
         }
     };
     plan.status = status::write(&context.observed.root, &deleting(context, &message));
+    plan.transition = transition(context);
     plan.notes.push(note(context, message));
     plan.wake = Wake::after(now, seconds);
     plan
@@ -99,6 +103,16 @@ fn removal(context: &Context, id: ObjectId, live: &Live) -> Option<Step> {
     }))
 }
 
+/// A resource that goes is not accepted any more: its phase is the lowest.
+fn transition(context: &Context) -> Option<Transition> {
+    let before = context.status.phase;
+    (before != Some(Phase::Pending)).then(|| Transition {
+        from: before.map_or("", Phase::as_str).to_owned(),
+        to: Phase::Pending.as_str().to_owned(),
+        reason: reason::DELETING.name,
+    })
+}
+
 fn deleting(context: &Context, message: &str) -> DatabaseStatus {
     let wanted = |kind, status| Wanted {
         kind,
@@ -108,7 +122,11 @@ fn deleting(context: &Context, message: &str) -> DatabaseStatus {
     };
     let conditions = vec![wanted("Ready", Truth::False), wanted("Progressing", Truth::True)];
     let generation = context.observed.root.metadata.generation;
+    let moved = context.status.phase != Some(Phase::Pending);
+    let since = Time(condition::whole_second(context.observed.now));
     let before = DatabaseStatus {
+        phase: Some(Phase::Pending),
+        phase_since: if moved { Some(since) } else { context.status.phase_since.clone() },
         ready: Some(false),
         observed_generation: generation,
         ..context.status.clone()

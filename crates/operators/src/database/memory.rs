@@ -4,6 +4,8 @@
 //! seen again.
 
 use phased::Live;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::api::DatabaseStatus;
@@ -22,4 +24,17 @@ pub fn status(root: &Live) -> DatabaseStatus {
     let kept: Map<String, Value> =
         fields.iter().filter(|(k, v)| fits(k, v)).map(|(k, v)| (k.clone(), v.clone())).collect();
     serde_json::from_value(Value::Object(kept)).unwrap_or_default()
+}
+
+/// A field that does not fit is as good as absent: a newer release's phase must not make the whole
+/// resource unreadable (fault catalogue G-61).
+///
+/// # Errors
+/// Only when the text is not JSON at all.
+pub fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }

@@ -76,7 +76,12 @@ pub fn provision(context: &Context) -> Judgement {
     tending.apply(&config::config_map(blueprint));
     await_storage_class(&mut tending, blueprint);
     provide_servers(&mut tending, blueprint);
-    claim_volumes(&mut tending, blueprint);
+    if context
+        .seen(&context.names.stateful_set())
+        .is_some_and(|set| phased::child::foreign(&set, &blueprint.owner()).is_none())
+    {
+        claim_volumes(&mut tending, blueprint);
+    }
     tending.judgement
 }
 
@@ -258,7 +263,8 @@ fn outgrown(recorded: &Recorded, blueprint: &Blueprint, context: &Context) -> bo
     !(context.volume_exists() || same_size && same_class)
 }
 
-/// Volumes say by annotation whose they are, so that the deletion policy touches only our own.
+/// Volumes say by annotation whose they are, so that the deletion policy touches only our own. Only
+/// those that our own set mounts become ours (fault catalogue PG-01).
 fn claim_volumes(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     let context = tending.context;
     let id = context.names.data_claim();

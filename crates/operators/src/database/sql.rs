@@ -45,7 +45,7 @@ pub fn bootstrap() -> [String; 2] {
     ]
 }
 
-/// Who the server is and how it stands: one row of eight columns.
+/// Who the server is and how it stands: one row of seven columns.
 pub fn identity() -> String {
     format!(
         "SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()), \
@@ -53,7 +53,6 @@ pub fn identity() -> String {
          pg_catalog.current_setting('{DIGEST_SETTING}', true), \
          pg_catalog.current_setting('server_version_num'), \
          pg_catalog.pg_is_in_recovery(), \
-         pg_catalog.current_setting('transaction_read_only'), \
          pg_catalog.current_setting('server_version'), \
          pg_catalog.current_setting('default_transaction_read_only')"
     )

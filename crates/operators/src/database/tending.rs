@@ -60,7 +60,7 @@ impl<'a> Tending<'a> {
 
     /// Whether later children may build on what was found.
     pub fn may_go_on(&self) -> bool {
-        matches!(self.judgement.verdict, Verdict::Done | Verdict::Working(_))
+        matches!(self.judgement.verdict, Verdict::Done | Verdict::Working(_) | Verdict::Asking)
     }
 
     /// Mends a child that is there; `step` replaces the kernel's write where that must not be used.
@@ -69,7 +69,12 @@ impl<'a> Tending<'a> {
             Sight::Unasked(question) => {
                 self.judgement.asks.push(question);
                 self.judge(Verdict::Asking);
-                return Tended::Held;
+                // A rung that merely tends gets no answers. Of a Database that has served, its step
+                // is safe all the same: the first write to a name follows a live read.
+                return match self.context.status.system_identifier {
+                    Some(_) => self.absent(&desired.id),
+                    None => Tended::Held,
+                };
             }
             Sight::Unread(trouble) => {
                 self.unread(&desired.id, &trouble);

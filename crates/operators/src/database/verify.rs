@@ -293,10 +293,8 @@ fn identity(row: &Row) -> Option<Identity> {
     let is = |index| cell(row, index).is_some_and(is_true);
     let read_only = if is(4) {
         Some("it is in recovery")
-    } else if is(7) {
+    } else if is(6) {
         Some("default_transaction_read_only is on")
-    } else if is(5) {
-        Some("transaction_read_only is on")
     } else {
         None
     };
@@ -305,7 +303,7 @@ fn identity(row: &Row) -> Option<Identity> {
         resource: cell(row, 1).map(str::to_owned),
         config: cell(row, 2).map(str::to_owned),
         major: version_number / 10_000,
-        version: cell(row, 6)?.to_owned(),
+        version: cell(row, 5)?.to_owned(),
         read_only,
     })
 }

@@ -137,7 +137,6 @@ impl Server {
                 self.config.clone(),
                 Some(self.version.0.to_string()),
                 Some("f".to_owned()),
-                flag(self.read_only),
                 Some(self.version.1.clone()),
                 flag(self.read_only),
             ]);
