@@ -20,6 +20,7 @@ pub const LONGEST_DELAY_SECONDS: i64 = 600;
 #[serde(rename_all = "camelCase")]
 pub struct Retry {
     /// Failures in a row.
+    #[schemars(with = "i32", range(min = 0))]
     pub attempts: u32,
     /// Reason of the last failure.
     pub reason: String,
