@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use crate::builtin::{Builtin, Model, admission};
 use crate::checker::{Checker, Violation};
 use crate::clock::Clock;
+use crate::external::postgres::{Conditions, Server};
 use crate::{Actor, Cluster, Core, Options};
 
 /// A cluster with everything in it. Clones share one world.
@@ -64,6 +65,26 @@ impl World {
         drop(builtin);
         self.nudged.notify_one();
         answer
+    }
+
+    /// The PostgreSQL server that runs in a pod.
+    pub fn postgres(&self, namespace: &str, pod: &str) -> Option<Arc<Server>> {
+        let pod = self.get("Pod", namespace, pod)?;
+        let address = crate::builtin::field::text(&pod, "/status/podIP").to_owned();
+        self.builtin().model.network.attached(&address)
+    }
+
+    /// Does something to the PostgreSQL server of a pod; the kubelet looks again afterwards.
+    /// Answers none when no server runs there.
+    pub fn disturb<R>(
+        &self,
+        namespace: &str,
+        pod: &str,
+        change: impl FnOnce(&mut Conditions) -> R,
+    ) -> Option<R> {
+        let answer = self.postgres(namespace, pod)?.conditions(change);
+        self.model(|_| ());
+        Some(answer)
     }
 
     /// Adds a rule that must hold after every change of the store.

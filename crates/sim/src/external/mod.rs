@@ -3,9 +3,12 @@
 //! Must not read or write the store.
 
 pub mod network;
+pub mod postgres;
 pub mod volumes;
 
 pub use network::{Dialogue, Network};
 
 /// Registers the programs of the models with the kubelet model.
-pub(crate) fn install(_model: &mut crate::builtin::Model) {}
+pub(crate) fn install(model: &mut crate::builtin::Model) {
+    model.programs.register(Box::new(postgres::start));
+}

@@ -2,14 +2,15 @@
 //!
 //! Must not resolve Service names; `World` does, from the store.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// Answers one connection; runs in its own task until the stream ends.
-pub type Listener = Arc<dyn Fn(DuplexStream) + Send + Sync>;
+/// Answers one connection from a client's address in a task of its own; false refuses it.
+pub type Listener = Arc<dyn Fn(DuplexStream, &str) -> bool + Send + Sync>;
 
 /// How a host outside the cluster behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +30,15 @@ pub enum Dialogue {
 }
 
 const BUFFER: usize = 64 * 1024;
+/// Address from which clients inside the cluster come.
+const CLIENT: &str = "10.244.255.10";
 
 /// Listening addresses.
 #[derive(Default)]
 pub struct Network {
     listeners: BTreeMap<(String, u16), Listener>,
+    inside: BTreeMap<(String, u16), Listener>,
+    attached: BTreeMap<String, Arc<dyn Any + Send + Sync>>,
     hosts: BTreeMap<(String, u16), Dialogue>,
 }
 
@@ -41,6 +46,40 @@ impl Network {
     /// Starts listening.
     pub fn listen(&mut self, host: &str, port: u16, listener: Listener) {
         self.listeners.insert((host.to_owned(), port), listener);
+    }
+
+    /// Starts listening on a pod's loopback address, where port-forwards arrive.
+    pub fn listen_inside(&mut self, host: &str, port: u16, listener: Listener) {
+        self.inside.insert((host.to_owned(), port), listener);
+    }
+
+    /// Keeps the handle of what runs at an address, for tests to find.
+    pub fn attach(&mut self, host: &str, handle: Arc<dyn Any + Send + Sync>) {
+        self.attached.insert(host.to_owned(), handle);
+    }
+
+    /// The handle of what runs at an address.
+    pub fn attached<T: Any + Send + Sync>(&self, host: &str) -> Option<Arc<T>> {
+        self.attached.get(host)?.clone().downcast().ok()
+    }
+
+    /// Ends everything at an address.
+    pub fn leave(&mut self, host: &str) {
+        self.listeners.retain(|key, _| key.0 != host);
+        self.inside.retain(|key, _| key.0 != host);
+        self.attached.remove(host);
+    }
+
+    /// Connects to a pod's loopback address, as a port-forward does.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` when nobody listens there.
+    pub fn forward(&self, host: &str, port: u16) -> io::Result<DuplexStream> {
+        let (near, far) = tokio::io::duplex(BUFFER);
+        match self.inside.get(&(host.to_owned(), port)) {
+            Some(listener) if listener(far, "127.0.0.1") => Ok(near),
+            _ => Err(io::ErrorKind::ConnectionRefused.into()),
+        }
     }
 
     /// Stops listening; open connections are the listener's own affair.
@@ -66,8 +105,10 @@ impl Network {
         let key = (host.to_owned(), port);
         let (near, far) = tokio::io::duplex(BUFFER);
         if let Some(listener) = self.listeners.get(&key) {
-            listener(far);
-            return Ok(near);
+            return match listener(far, CLIENT) {
+                true => Ok(near),
+                false => Err(io::ErrorKind::ConnectionRefused.into()),
+            };
         }
         match self.hosts.get(&key) {
             None | Some(Dialogue::Refuse) => Err(io::ErrorKind::ConnectionRefused.into()),

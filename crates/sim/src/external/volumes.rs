@@ -59,6 +59,21 @@ impl Volumes {
         self.states.retain(|key, _| !below(&key.0));
     }
 
+    /// Whether the folder `path` of a volume holds files.
+    pub fn holds_below(&self, volume: &str, path: &str) -> bool {
+        self.names(volume, path).next().is_some()
+    }
+
+    /// Names in the folder `path` of a volume.
+    pub fn names<'a>(&'a self, volume: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
+        let files = self.files.keys().filter(move |key| key.0 == volume);
+        files.filter_map(move |key| {
+            let rest = key.1.strip_prefix(path)?;
+            let rest = if path.is_empty() { rest } else { rest.strip_prefix('/')? };
+            rest.split('/').next()
+        })
+    }
+
     /// Whether anything is on the volume.
     pub fn is_empty(&self, volume: &str) -> bool {
         !self.files.keys().any(|key| key.0 == volume)

@@ -26,6 +26,19 @@ impl World {
         let (address, port) = self.cluster.with(|core| resolve(&core.store, host, port))?;
         self.builtin().model.network.connect(&address, port)
     }
+
+    /// Connects to a port inside a pod, as a port-forward does: the client is 127.0.0.1 there.
+    ///
+    /// # Errors
+    /// `NotFound` for a pod without an address, `ConnectionRefused` where nobody listens.
+    pub fn forward(&self, namespace: &str, pod: &str, port: u16) -> io::Result<DuplexStream> {
+        let address = self
+            .get("Pod", namespace, pod)
+            .map(|pod| field::text(&pod, "/status/podIP").to_owned())
+            .filter(|address| !address.is_empty())
+            .ok_or(io::ErrorKind::NotFound)?;
+        self.builtin().model.network.forward(&address, port)
+    }
 }
 
 fn resolve(store: &Store, host: &str, port: u16) -> io::Result<(String, u16)> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::inputs::{self, Content};
 use super::program::{Exit, Launch, Program, Surroundings};
 use crate::builtin::door::Door;
-use crate::builtin::{Model, after, field};
+use crate::builtin::{Model, after, earliest, field};
 
 const CRASH_FIRST_SECONDS: i64 = 10;
 const BACKOFF_LONGEST_SECONDS: i64 = 300;
@@ -288,7 +288,8 @@ impl Container {
         let State::Running { since, ready_at, program } = &mut self.state else {
             return Ok(None);
         };
-        match program.exit() {
+        program.refresh(&inputs::mounts(&self.spec, around.volumes).0);
+        match program.exit(around.now) {
             Some((at, exit)) if at <= around.now => {
                 let since = *since;
                 self.note_log(around);
@@ -298,10 +299,11 @@ impl Container {
             end => {
                 let due = *ready_at <= around.now;
                 let quiet = self.init && !matches!(self.spec.get("restartPolicy"), Some(_));
-                self.ready = due && !quiet && program.ready();
+                self.ready = due && !quiet && program.ready(around.now);
+                let own = program.due(around.now);
                 let wake = end.map(|(at, _)| at);
                 let ready_at = (!due).then_some(*ready_at);
-                Ok(crate::builtin::earliest(wake, ready_at))
+                Ok(earliest(earliest(wake, own), ready_at))
             }
         }
     }

@@ -83,14 +83,22 @@ pub struct Surroundings<'a> {
 /// A running program.
 pub trait Program: Send {
     /// How and when it ended or will end by itself.
-    fn exit(&mut self) -> Option<(Timestamp, Exit)> {
+    fn exit(&mut self, _now: Timestamp) -> Option<(Timestamp, Exit)> {
         None
     }
 
     /// Whether the readiness probe succeeds.
-    fn ready(&mut self) -> bool {
+    fn ready(&mut self, _now: Timestamp) -> bool {
         true
     }
+
+    /// When its readiness may change by itself.
+    fn due(&mut self, _now: Timestamp) -> Option<Timestamp> {
+        None
+    }
+
+    /// Mounted files as they are now.
+    fn refresh(&mut self, _files: &BTreeMap<String, String>) {}
 
     /// Ends it; called once, at the end of the grace period or earlier.
     fn stop(&mut self, _around: &mut Surroundings) -> Exit {
@@ -115,11 +123,11 @@ pub struct Plain {
 }
 
 impl Program for Plain {
-    fn exit(&mut self) -> Option<(Timestamp, Exit)> {
+    fn exit(&mut self, _now: Timestamp) -> Option<(Timestamp, Exit)> {
         self.ends.clone()
     }
 
-    fn ready(&mut self) -> bool {
+    fn ready(&mut self, _now: Timestamp) -> bool {
         self.ready
     }
 

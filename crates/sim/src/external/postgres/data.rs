@@ -1,0 +1,230 @@
+//! What a PostgreSQL cluster keeps on its volume: roles, databases, tables, identity.
+//!
+//! Plain data; rules are in `run`.
+
+use std::collections::BTreeMap;
+
+use super::scram::Verifier;
+
+/// A role.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Role {
+    pub(super) oid: i64,
+    pub(super) superuser: bool,
+    pub(super) inherit: bool,
+    pub(super) create_role: bool,
+    pub(super) create_database: bool,
+    pub(super) login: bool,
+    pub(super) replication: bool,
+    pub(super) bypass_rls: bool,
+    pub(super) connection_limit: i64,
+    pub(super) valid_until: Option<String>,
+    pub(super) verifier: Option<Verifier>,
+    pub(super) member_of: Vec<String>,
+    pub(super) settings: BTreeMap<String, String>,
+}
+
+impl Role {
+    pub(super) fn new(oid: i64) -> Role {
+        Role {
+            oid,
+            superuser: false,
+            inherit: true,
+            create_role: false,
+            create_database: false,
+            login: false,
+            replication: false,
+            bypass_rls: false,
+            connection_limit: -1,
+            valid_until: None,
+            verifier: None,
+            member_of: Vec::new(),
+            settings: BTreeMap::new(),
+        }
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Table {
+    pub(super) oid: i64,
+    pub(super) owner: String,
+    pub(super) columns: Vec<super::ast::TableColumn>,
+    pub(super) rows: Vec<Vec<super::value::Value>>,
+    pub(super) next_serial: i64,
+    pub(super) grants: Vec<(String, String)>,
+}
+
+/// A database.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Database {
+    pub(super) oid: i64,
+    pub(super) owner: String,
+    pub(super) comment: Option<String>,
+    pub(super) collation_version: Option<String>,
+    pub(super) template: bool,
+    pub(super) allow_connections: bool,
+    pub(super) connection_limit: i64,
+    /// Privileges by grantee, `""` for PUBLIC; none while nothing was granted or revoked.
+    pub(super) privileges: Option<BTreeMap<String, Vec<char>>>,
+    pub(super) settings: BTreeMap<String, String>,
+    /// Schemas by name, with their owners.
+    pub(super) schemas: BTreeMap<String, String>,
+    pub(super) extensions: Vec<String>,
+    pub(super) tables: BTreeMap<(String, String), Table>,
+}
+
+impl Database {
+    pub(super) fn new(oid: i64, owner: &str, collation_version: Option<String>) -> Database {
+        Database {
+            oid,
+            owner: owner.to_owned(),
+            comment: None,
+            collation_version,
+            template: false,
+            allow_connections: true,
+            connection_limit: -1,
+            privileges: None,
+            settings: BTreeMap::new(),
+            schemas: BTreeMap::from([("public".to_owned(), "pg_database_owner".to_owned())]),
+            extensions: vec!["plpgsql".to_owned()],
+            tables: BTreeMap::new(),
+        }
+    }
+
+    /// Privileges as they hold: what the catalog says, or the defaults (PUBLIC may connect and make
+    /// temporary tables, the owner may do everything).
+    pub(super) fn holds(&self, grantee: &str, privilege: char) -> bool {
+        match &self.privileges {
+            Some(held) => held.get(grantee).is_some_and(|held| held.contains(&privilege)),
+            None => grantee == self.owner || (grantee.is_empty() && privilege != 'C'),
+        }
+    }
+
+    /// The stored privileges, made explicit before they change.
+    pub(super) fn explicit(&mut self) -> &mut BTreeMap<String, Vec<char>> {
+        let owner = self.owner.clone();
+        self.privileges.get_or_insert_with(|| {
+            BTreeMap::from([(String::new(), vec!['c', 'T']), (owner, vec!['C', 'T', 'c'])])
+        })
+    }
+}
+
+/// A replication slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) active: bool,
+}
+
+/// A cluster's data folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    /// PostgreSQL's identifier of the data, drawn when they are made.
+    pub identifier: u64,
+    /// Major version that made them.
+    pub major: u32,
+    pub(super) roles: BTreeMap<String, Role>,
+    pub(super) databases: BTreeMap<String, Database>,
+    pub(super) slots: BTreeMap<String, Slot>,
+    /// The folder's own `pg_hba.conf`.
+    pub(super) host_rules: String,
+    /// The folder's own `postgresql.conf`.
+    pub(super) configuration: String,
+    /// `postgresql.auto.conf`.
+    pub(super) automatic: BTreeMap<String, String>,
+    pub(super) next_oid: i64,
+}
+
+/// Roles that every cluster has.
+const PREDEFINED: [(&str, i64); 5] = [
+    ("pg_database_owner", 6171),
+    ("pg_read_all_data", 6181),
+    ("pg_write_all_data", 6182),
+    ("pg_monitor", 3373),
+    ("pg_read_all_settings", 3374),
+];
+
+impl Data {
+    /// What `initdb` makes, with a superuser of this name.
+    pub fn initialise(identifier: u64, major: u32, superuser: &str) -> Data {
+        let mut roles = BTreeMap::new();
+        roles.insert(
+            superuser.to_owned(),
+            Role {
+                superuser: true,
+                create_role: true,
+                create_database: true,
+                login: true,
+                replication: true,
+                bypass_rls: true,
+                ..Role::new(10)
+            },
+        );
+        for (name, oid) in PREDEFINED {
+            roles.insert(name.to_owned(), Role::new(oid));
+        }
+        let version = Some(super::COLLATION_VERSION.to_owned()).filter(|_| major >= 15);
+        let template = |oid: i64, connect: bool| Database {
+            template: true,
+            allow_connections: connect,
+            privileges: Some(BTreeMap::from([
+                (String::new(), vec!['c']),
+                (superuser.to_owned(), vec!['C', 'T', 'c']),
+            ])),
+            ..Database::new(oid, superuser, version.clone())
+        };
+        let databases = BTreeMap::from([
+            ("postgres".to_owned(), Database::new(5, superuser, version.clone())),
+            ("template1".to_owned(), template(1, true)),
+            ("template0".to_owned(), template(4, false)),
+        ]);
+        Data {
+            identifier,
+            major,
+            roles,
+            databases,
+            slots: BTreeMap::new(),
+            host_rules: String::new(),
+            configuration: String::new(),
+            automatic: BTreeMap::new(),
+            next_oid: 16_384,
+        }
+    }
+
+    pub(super) fn oid(&mut self) -> i64 {
+        self.next_oid += 1;
+        self.next_oid - 1
+    }
+
+    /// Whether `role` is `group` or a member of it, directly or through others.
+    pub(super) fn is_member(&self, role: &str, group: &str) -> bool {
+        let mut open = vec![role];
+        let mut seen = Vec::new();
+        while let Some(one) = open.pop() {
+            if one == group {
+                return true;
+            }
+            if seen.contains(&one) {
+                continue;
+            }
+            seen.push(one);
+            let groups = self.roles.get(one).into_iter().flat_map(|role| &role.member_of);
+            open.extend(groups.map(String::as_str));
+        }
+        false
+    }
+
+    pub(super) fn is_superuser(&self, role: &str) -> bool {
+        self.roles.get(role).is_some_and(|role| role.superuser)
+    }
+
+    /// Whether `role` may use a privilege of a database, by itself, a group, or PUBLIC.
+    pub(super) fn may(&self, role: &str, database: &Database, privilege: char) -> bool {
+        self.is_superuser(role)
+            || database.holds("", privilege)
+            || self
+                .roles
+                .keys()
+                .any(|group| database.holds(group, privilege) && self.is_member(role, group))
+    }
+}

@@ -1,0 +1,440 @@
+//! Statements: what they change, and when they are refused.
+//!
+//! Must not wait; locks and delays are `session`'s.
+
+mod access;
+mod databases;
+mod roles;
+mod tables;
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use super::ast::{Expression, Query, Statement};
+use super::data::{Data, Database, Role, Slot};
+use super::evaluate::{Effect, Scope};
+use super::refusal::Refusal;
+use super::session::{Block, State, Temporary};
+use super::settings;
+use super::value::{Relation, Value};
+
+/// What a statement answers.
+#[derive(Default)]
+pub(super) struct Done {
+    pub(super) tag: String,
+    pub(super) rows: Option<Relation>,
+    pub(super) warning: Option<Refusal>,
+    pub(super) sleep: Duration,
+    /// Whether the server is to read its files again.
+    pub(super) reload: bool,
+}
+
+impl Done {
+    fn tag(tag: &str) -> Done {
+        Done { tag: tag.to_owned(), ..Done::default() }
+    }
+}
+
+/// How one thing was before a transaction touched it.
+#[derive(Clone, Debug)]
+pub(super) enum Undo {
+    Role(String, Option<Role>),
+    Database(String, Option<Database>),
+    Slot(String, Option<Slot>),
+    Temporary(String, Option<Temporary>),
+}
+
+type Ran = Result<Done, Refusal>;
+
+/// Runs one statement; `several` says that it shares its message, and so its transaction.
+pub(super) fn execute(state: &mut State, statement: &Statement, several: bool) -> Ran {
+    let ends = matches!(
+        statement,
+        Statement::Commit | Statement::Rollback | Statement::RollbackTo(_)
+    );
+    if state.block == Block::Failed && !ends {
+        let message =
+            "current transaction is aborted, commands ignored until end of transaction block";
+        return Err(Refusal::new("25P02", message));
+    }
+    let server = state.server.clone();
+    let mut data = server.data();
+    if let Some(tag) = writes(state, statement) {
+        guard(state, &data, tag)?;
+    }
+    let alone = matches!(
+        statement,
+        Statement::CreateDatabase { .. }
+            | Statement::DropDatabase { .. }
+            | Statement::AlterSystem { .. }
+    );
+    if alone && (several || state.block != Block::None) {
+        let tag = writes(state, statement).unwrap_or_default();
+        let message = format!("{tag} cannot run inside a transaction block");
+        return Err(Refusal::new("25001", &message));
+    }
+    dispatch(state, &mut data, statement)
+}
+
+fn dispatch(state: &mut State, data: &mut Data, statement: &Statement) -> Ran {
+    match statement {
+        Statement::Query(query) => select(state, data, query),
+        Statement::Show(name) => show(state, data, name),
+        Statement::Set { local, name, value } => set(state, *local, name, value.as_deref()),
+        Statement::Reset(name) => {
+            match name {
+                Some(name) => drop(state.settings.remove(&name.to_lowercase())),
+                None => state.settings.clear(),
+            }
+            Ok(Done::tag("RESET"))
+        }
+        Statement::Begin { read_only } => Ok(begin(state, *read_only)),
+        Statement::Commit => Ok(end(state, data, true)),
+        Statement::Rollback => Ok(end(state, data, false)),
+        Statement::Savepoint(name) => {
+            state.savepoints.push((name.clone(), state.undo.len()));
+            Ok(Done::tag("SAVEPOINT"))
+        }
+        Statement::Release(name) => {
+            let at = savepoint(state, name)?;
+            state.savepoints.truncate(at);
+            Ok(Done::tag("RELEASE"))
+        }
+        Statement::RollbackTo(name) => {
+            let at = savepoint(state, name)?;
+            let keep = state.savepoints[at].1;
+            undo_in(state, data, keep);
+            state.block = Block::Open;
+            Ok(Done::tag("ROLLBACK"))
+        }
+        Statement::CreateRole { name, login, options } => {
+            roles::create(state, data, name, *login, options)
+        }
+        Statement::AlterRole { name, options } => roles::alter(state, data, name, options),
+        Statement::AlterRoleSet { name, setting, value } => {
+            roles::set(state, data, name, setting, value.as_deref())
+        }
+        Statement::DropRole { names, if_exists } => roles::remove(state, data, names, *if_exists),
+        Statement::CreateDatabase { name, owner, template } => {
+            databases::create(state, data, name, owner.as_deref(), template.as_deref())
+        }
+        Statement::AlterDatabase { name, change } => databases::alter(state, data, name, change),
+        Statement::DropDatabase { name, if_exists } => {
+            databases::remove(state, data, name, *if_exists)
+        }
+        Statement::Grant { grant, privileges, on, to } => {
+            access::grant(state, data, *grant, privileges, on.as_ref(), to)
+        }
+        Statement::Comment { kind, name, text } => {
+            databases::comment(state, data, kind, name, text.as_deref())
+        }
+        Statement::CreateSchema { name, if_not_exists, owner } => {
+            databases::create_schema(state, data, name, *if_not_exists, owner.as_deref())
+        }
+        Statement::CreateExtension { name, if_not_exists } => {
+            databases::create_extension(state, data, name, *if_not_exists)
+        }
+        Statement::CreateTable(table) => tables::create(state, data, table),
+        Statement::DropTable { names, if_exists } => tables::remove(state, data, names, *if_exists),
+        Statement::Truncate(names) => tables::truncate(state, data, names),
+        Statement::Insert { table, columns, rows, returning } => {
+            let _ = returning;
+            tables::insert(state, data, table, columns, rows)
+        }
+        Statement::Update { table, set, filter } => {
+            tables::update(state, data, table, set, filter.as_ref())
+        }
+        Statement::Delete { table, filter } => tables::delete(state, data, table, filter.as_ref()),
+        Statement::AlterSystem { name, value } => alter_system(state, data, name, value.as_deref()),
+        Statement::Lock(_) => match state.block {
+            Block::Open => Ok(Done::tag("LOCK TABLE")),
+            _ => Err(Refusal::new("25P01", "LOCK TABLE can only be used in transaction blocks")),
+        },
+        Statement::Quiet(tag) => Ok(Done::tag(tag)),
+    }
+}
+
+/// The command tag of a statement that a read-only transaction refuses.
+fn writes(state: &State, statement: &Statement) -> Option<&'static str> {
+    let temporary = |name: &super::ast::Name| state.temporary.contains_key(&name.name);
+    Some(match statement {
+        Statement::CreateRole { .. } => "CREATE ROLE",
+        Statement::AlterRole { .. } | Statement::AlterRoleSet { .. } => "ALTER ROLE",
+        Statement::DropRole { .. } => "DROP ROLE",
+        Statement::CreateDatabase { .. } => "CREATE DATABASE",
+        Statement::AlterDatabase { .. } => "ALTER DATABASE",
+        Statement::DropDatabase { .. } => "DROP DATABASE",
+        Statement::Grant { grant, .. } => if *grant { "GRANT" } else { "REVOKE" },
+        Statement::Comment { .. } => "COMMENT",
+        Statement::CreateSchema { .. } => "CREATE SCHEMA",
+        Statement::CreateExtension { .. } => "CREATE EXTENSION",
+        Statement::CreateTable(_) => "CREATE TABLE",
+        Statement::DropTable { .. } => "DROP TABLE",
+        Statement::Truncate(_) => "TRUNCATE TABLE",
+        Statement::Insert { table, .. } if !temporary(table) => "INSERT",
+        Statement::Update { table, .. } if !temporary(table) => "UPDATE",
+        Statement::Delete { table, .. } if !temporary(table) => "DELETE",
+        Statement::AlterSystem { .. } => "ALTER SYSTEM",
+        _ => return None,
+    })
+}
+
+fn guard(state: &State, data: &Data, tag: &str) -> Result<(), Refusal> {
+    if state.is_read_only(data) && tag != "ALTER SYSTEM" {
+        let message = format!("cannot execute {tag} in a read-only transaction");
+        return Err(Refusal::new("25006", &message));
+    }
+    if state.server.condition().disk_full {
+        let message = "could not extend file \"base/5/16388\": No space left on device";
+        return Err(Refusal::new("53100", message).hint("Check free disk space."));
+    }
+    Ok(())
+}
+
+/// Names on which a statement needs a lock.
+pub(super) fn locks(statement: &Statement) -> Vec<String> {
+    match statement {
+        Statement::CreateRole { name, .. }
+        | Statement::AlterRole { name, .. }
+        | Statement::CreateDatabase { name, .. }
+        | Statement::AlterDatabase { name, .. }
+        | Statement::DropDatabase { name, .. } => vec![name.clone()],
+        Statement::Insert { table, .. }
+        | Statement::Update { table, .. }
+        | Statement::Delete { table, .. } => vec![table.name.clone()],
+        Statement::Lock(names) | Statement::Truncate(names) => {
+            names.iter().map(|name| name.name.clone()).collect()
+        }
+        Statement::Grant { on: Some((_, names)), .. } => {
+            names.iter().map(|name| name.name.clone()).collect()
+        }
+        Statement::Comment { name, .. } => vec![name.name.clone()],
+        Statement::Query(query) => query
+            .from
+            .iter()
+            .filter_map(|from| match &from.source {
+                super::ast::Source::Table(name) => Some(name.name.clone()),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn select(state: &mut State, data: &mut Data, query: &Query) -> Ran {
+    let scope = Scope { state, data, effects: RefCell::default() };
+    let rows = scope.query(query)?;
+    let effects = scope.effects.into_inner();
+    let mut done = Done::tag(&format!("SELECT {}", rows.rows.len()));
+    done.rows = Some(rows);
+    for effect in effects {
+        carry_out(state, data, effect, &mut done)?;
+    }
+    Ok(done)
+}
+
+fn carry_out(
+    state: &mut State,
+    data: &mut Data,
+    effect: Effect,
+    done: &mut Done,
+) -> Result<(), Refusal> {
+    match effect {
+        Effect::Set { name, value, local } => {
+            set(state, local, &name, Some(&value))?;
+        }
+        Effect::Reload => done.reload = true,
+        Effect::Sleep(seconds) => {
+            done.sleep = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
+        }
+        Effect::CreateSlot(name) => {
+            if data.slots.contains_key(&name) {
+                let message = format!("replication slot \"{name}\" already exists");
+                return Err(Refusal::new("42710", &message));
+            }
+            state.undo.push(Undo::Slot(name.clone(), None));
+            data.slots.insert(name, Slot { active: false });
+        }
+        Effect::DropSlot(name) => match data.slots.remove(&name) {
+            Some(slot) => state.undo.push(Undo::Slot(name, Some(slot))),
+            None => {
+                let message = format!("replication slot \"{name}\" does not exist");
+                return Err(Refusal::new("42704", &message));
+            }
+        },
+    }
+    Ok(())
+}
+
+fn show(state: &State, data: &Data, name: &str) -> Ran {
+    if name == "all" {
+        let mut relation = Relation::new(&["name", "setting", "description"]);
+        for setting in settings::all(state.server.version.major) {
+            let value = state.show(data, setting.name)?;
+            let row = vec![Value::text(setting.name), Value::Text(value), Value::text("")];
+            relation.rows.push(row);
+        }
+        return Ok(Done { rows: Some(relation), ..Done::tag("SHOW") });
+    }
+    let title = settings::find(name, state.server.version.major).map_or(name, |one| one.name);
+    let mut relation = Relation::new(&[title]);
+    relation.rows.push(vec![Value::Text(state.show(data, name)?)]);
+    Ok(Done { rows: Some(relation), ..Done::tag("SHOW") })
+}
+
+/// The kept name and value of a setting that a session may set.
+pub(super) fn check_setting(
+    state: &State,
+    name: &str,
+    value: &str,
+) -> Result<(String, String), Refusal> {
+    match settings::find(name, state.server.version.major) {
+        Some(setting) => {
+            let cannot = match setting.context {
+                "internal" => Some(format!("parameter \"{}\" cannot be changed", setting.name)),
+                "postmaster" => Some(format!(
+                    "parameter \"{}\" cannot be changed without restarting the server",
+                    setting.name
+                )),
+                "sighup" => Some(format!("parameter \"{}\" cannot be changed now", setting.name)),
+                _ => None,
+            };
+            if let Some(message) = cannot.filter(|_| setting.name != "transaction_read_only") {
+                return Err(Refusal::new("55P02", &message));
+            }
+            Ok((setting.name.to_owned(), setting.parse(value)?))
+        }
+        None if settings::is_custom(name) => Ok((name.to_lowercase(), value.to_owned())),
+        None => Err(settings::unknown(name)),
+    }
+}
+
+fn set(state: &mut State, local: bool, name: &str, value: Option<&str>) -> Ran {
+    let mut done = Done::tag("SET");
+    let Some(value) = value else {
+        state.settings.remove(&name.to_lowercase());
+        state.local.remove(&name.to_lowercase());
+        return Ok(done);
+    };
+    let (name, kept) = check_setting(state, name, value)?;
+    if local && state.block == Block::None {
+        let message = "SET LOCAL can only be used in transaction blocks";
+        done.warning = Some(Refusal::new("25P01", message));
+    }
+    let layer = if local { &mut state.local } else { &mut state.settings };
+    layer.insert(name, kept);
+    Ok(done)
+}
+
+fn begin(state: &mut State, read_only: Option<bool>) -> Done {
+    let mut done = Done::tag("BEGIN");
+    if state.block != Block::None {
+        let message = "there is already a transaction in progress";
+        done.warning = Some(Refusal::new("25001", message));
+    } else {
+        state.read_only = read_only;
+    }
+    state.block = Block::Open;
+    done
+}
+
+fn end(state: &mut State, data: &mut Data, keep: bool) -> Done {
+    let failed = state.block == Block::Failed;
+    let mut done = Done::tag(if keep && !failed { "COMMIT" } else { "ROLLBACK" });
+    if state.block == Block::None {
+        let message = "there is no transaction in progress";
+        done.warning = Some(Refusal::new("25P01", message));
+    }
+    if !keep || failed {
+        undo_in(state, data, 0);
+    }
+    close(state);
+    done
+}
+
+fn close(state: &mut State) {
+    state.undo.clear();
+    state.savepoints.clear();
+    state.local.clear();
+    state.read_only = None;
+    state.block = Block::None;
+    state.temporary.retain(|_, one| !one.drop_on_commit);
+}
+
+fn savepoint(state: &State, name: &str) -> Result<usize, Refusal> {
+    let found = state.savepoints.iter().rposition(|one| one.0 == name);
+    found.ok_or_else(|| Refusal::new("3B001", &format!("savepoint \"{name}\" does not exist")))
+}
+
+/// The end of an implicit transaction that went well.
+pub(super) fn commit(state: &mut State) {
+    close(state);
+}
+
+/// The end of an implicit transaction that failed.
+pub(super) fn rollback(state: &mut State) {
+    undo(state, 0);
+    close(state);
+}
+
+/// Takes back what was done after the first `keep` changes.
+pub(super) fn undo(state: &mut State, keep: usize) {
+    let server = state.server.clone();
+    undo_in(state, &mut server.data(), keep);
+}
+
+fn undo_in(state: &mut State, data: &mut Data, keep: usize) {
+    fn restore<T>(map: &mut std::collections::BTreeMap<String, T>, name: String, old: Option<T>) {
+        match old {
+            Some(old) => drop(map.insert(name, old)),
+            None => drop(map.remove(&name)),
+        }
+    }
+    while state.undo.len() > keep {
+        match state.undo.pop() {
+            Some(Undo::Role(name, old)) => restore(&mut data.roles, name, old),
+            Some(Undo::Database(name, old)) => restore(&mut data.databases, name, old),
+            Some(Undo::Slot(name, old)) => restore(&mut data.slots, name, old),
+            Some(Undo::Temporary(name, old)) => restore(&mut state.temporary, name, old),
+            None => {}
+        }
+    }
+}
+
+fn touch_role(state: &mut State, data: &Data, name: &str) {
+    state.undo.push(Undo::Role(name.to_owned(), data.roles.get(name).cloned()));
+}
+
+fn touch_database(state: &mut State, data: &Data, name: &str) {
+    state.undo.push(Undo::Database(name.to_owned(), data.databases.get(name).cloned()));
+}
+
+fn alter_system(state: &State, data: &mut Data, name: &str, value: Option<&str>) -> Ran {
+    if !data.is_superuser(&state.user) {
+        let message = format!("permission denied to set parameter \"{name}\"");
+        return Err(Refusal::new("42501", &message));
+    }
+    let Some(setting) = settings::find(name, state.server.version.major) else {
+        return Err(settings::unknown(name));
+    };
+    match value {
+        Some(value) => {
+            let kept = setting.parse(value)?;
+            data.automatic.insert(setting.name.to_owned(), kept);
+        }
+        None => drop(data.automatic.remove(setting.name)),
+    }
+    Ok(Done::tag("ALTER SYSTEM"))
+}
+
+/// An expression over one row of a table.
+fn over_row(
+    state: &State,
+    data: &Data,
+    expression: &Expression,
+    table: (&str, &[String]),
+    row: &[Value],
+) -> Result<Value, Refusal> {
+    let scope = Scope { state, data, effects: RefCell::default() };
+    scope.row(expression, table.0, table.1, row)
+}
