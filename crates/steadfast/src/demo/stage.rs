@@ -57,10 +57,11 @@ impl Stage {
         let programs = Programs::find();
         let real = if options.model { None } else { programs.postgres_for(None).map(|p| p.major) };
         if real.is_some() {
-            world.model(|model| {
-                model.kubelet = Switch::External;
-                model.scheduler = Switch::External;
-            });
+            // The simulated scheduler places pods and lets claims be bound; the only node is ours.
+            world.model(|model| model.kubelet = Switch::External);
+            world
+                .delete("Node", "", "node-1")
+                .map_err(|refusal| anyhow::anyhow!("the model's node stays: {refusal:?}"))?;
         }
         let driver = world.spawn();
         tasks.spawn(async move {
@@ -110,7 +111,8 @@ impl Stage {
 
 async fn start_node(world: &World) -> anyhow::Result<LocalNode> {
     let client = kube::Client::new(world.cluster.client("system:node:local").service(), "default");
-    LocalNode::start(client, localnode::Options::default())
+    let options = localnode::Options { schedule: false, ..localnode::Options::default() };
+    LocalNode::start(client, options)
         .await
         .context("the node for real pods cannot be started (try --model)")
 }
