@@ -47,6 +47,8 @@ pub(super) enum Source {
 pub(super) struct From {
     pub(super) source: Source,
     pub(super) alias: Option<String>,
+    /// Names given to its columns.
+    pub(super) columns: Vec<String>,
     pub(super) on: Option<Expression>,
     pub(super) left: bool,
 }

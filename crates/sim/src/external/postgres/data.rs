@@ -144,6 +144,13 @@ const PREDEFINED: [(&str, i64); 5] = [
     ("pg_read_all_settings", 3374),
 ];
 
+/// What `initdb` says of its databases.
+const COMMENTS: [(&str, &str); 3] = [
+    ("postgres", "default administrative connection database"),
+    ("template1", "default template for new databases"),
+    ("template0", "unmodifiable empty database"),
+];
+
 impl Data {
     /// What `initdb` makes, with a superuser of this name.
     pub fn initialise(identifier: u64, major: u32, superuser: &str) -> Data {
@@ -173,11 +180,16 @@ impl Data {
             ])),
             ..Database::new(oid, superuser, version.clone())
         };
-        let databases = BTreeMap::from([
+        let mut databases = BTreeMap::from([
             ("postgres".to_owned(), Database::new(5, superuser, version.clone())),
             ("template1".to_owned(), template(1, true)),
             ("template0".to_owned(), template(4, false)),
         ]);
+        for (name, comment) in COMMENTS {
+            if let Some(database) = databases.get_mut(name) {
+                database.comment = Some(comment.to_owned());
+            }
+        }
         Data {
             identifier,
             major,

@@ -199,6 +199,10 @@ impl Scope<'_> {
                 (name.name.clone(), called)
             }
         };
+        let mut relation = relation;
+        for (column, alias) in relation.columns.iter_mut().zip(&from.columns) {
+            column.clone_from(alias);
+        }
         Ok((from.alias.clone().unwrap_or(name), relation))
     }
 
@@ -407,21 +411,30 @@ fn aggregate(expression: &Expression) -> bool {
 
 /// The name that PostgreSQL gives to an output column without an alias.
 fn title(expression: &Expression) -> String {
+    named(expression).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+/// A name, and whether it is a strong one; a weak one, a type's, yields to a cast around it.
+fn named(expression: &Expression) -> Option<(String, bool)> {
+    let strong = |name: &str| Some((name.to_owned(), true));
     match expression {
-        Expression::Column(_, name) => name.clone(),
-        Expression::Call(name, _) => name.name.clone(),
-        Expression::Cast(inner, kind) => match title(inner) {
-            name if name == "?column?" => kind.clone(),
-            name => name,
+        Expression::Column(_, name) => strong(name),
+        Expression::Call(name, _) => strong(&name.name),
+        Expression::Cast(inner, kind) => match named(inner) {
+            Some((name, true)) => Some((name, true)),
+            _ => Some((kind.clone(), false)),
         },
         Expression::Query(query) => match query.columns.first() {
-            Some((inner, alias)) => alias.clone().unwrap_or_else(|| title(inner)),
-            None => "?column?".into(),
+            Some((_, Some(alias))) => strong(alias),
+            Some((inner, None)) => named(inner),
+            None => strong("column1"),
         },
-        Expression::Exists(_) => "exists".into(),
-        Expression::Bool(_) => "bool".into(),
-        Expression::Case(..) => "case".into(),
-        Expression::Array(_) => "array".into(),
-        _ => "?column?".into(),
+        Expression::Exists(_) => strong("exists"),
+        Expression::Case(_, other) => match other.as_deref().and_then(named) {
+            Some(found) if found.1 => Some(found),
+            _ => Some(("case".to_owned(), false)),
+        },
+        Expression::Array(_) => strong("array"),
+        _ => None,
     }
 }

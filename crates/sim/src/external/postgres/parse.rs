@@ -19,7 +19,11 @@ pub(super) struct Parsed {
 /// All statements of a query message.
 pub(super) fn statements(sql: &str) -> Result<Vec<Parsed>, Refusal> {
     let tokens = tokens(sql).map_err(|error| {
-        Refusal::new("42601", &error.message).at(sql, error.at)
+        let message = match error.message.starts_with("syntax error") {
+            true => error.message,
+            false => format!("{} at or near \"{}\"", error.message, &sql[error.at..]),
+        };
+        Refusal::new("42601", &message).at(sql, error.at)
     })?;
     let mut parser = Parser { sql, tokens, next: 0 };
     let mut found = Vec::new();

@@ -161,9 +161,7 @@ impl Setting {
                         "22023",
                         &format!(
                             "{value}{shown} is outside the valid range for parameter \"{name}\" \
-                             ({low}{} .. {high}{})",
-                            if *unit == "" { "" } else { &shown },
-                            if *unit == "" { "" } else { &shown },
+                             ({low} .. {high})"
                         ),
                     ));
                 }

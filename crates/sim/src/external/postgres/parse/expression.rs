@@ -110,7 +110,13 @@ impl Parser<'_> {
                 false => Source::Table(name),
             }
         };
-        Ok(From { source, alias: self.alias()?, on: None, left })
+        let alias = self.alias()?;
+        let mut columns = Vec::new();
+        if alias.is_some() && self.sign("(") {
+            columns = self.list(Self::identifier)?;
+            self.need_sign(")")?;
+        }
+        Ok(From { source, alias, columns, on: None, left })
     }
 
     fn arguments(&mut self) -> Parse<Vec<Expression>> {

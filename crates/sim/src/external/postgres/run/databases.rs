@@ -210,7 +210,12 @@ pub(super) fn create_extension(
     if !EXTENSIONS.contains(&name) {
         let message = format!("extension \"{name}\" is not available");
         let hint = "The extension must first be installed on the system where PostgreSQL is running.";
-        return Err(Refusal::new("0A000", &message).hint(hint));
+        let detail = format!(
+            "Could not open extension control file \
+             \"/usr/share/postgresql/{}/extension/{name}.control\": No such file or directory.",
+            state.server.version.major
+        );
+        return Err(Refusal::new("0A000", &message).detail(&detail).hint(hint));
     }
     touch_database(state, data, &database);
     if let Some(database) = data.databases.get_mut(&database) {

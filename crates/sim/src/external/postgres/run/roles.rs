@@ -159,17 +159,38 @@ pub(super) fn remove(
         if *name == state.user {
             return Err(Refusal::new("55006", "current user cannot be dropped"));
         }
-        let owned = data.databases.iter().find(|(_, one)| one.owner == *name);
-        if let Some((database, _)) = owned {
+        let owned = dependents(state, data, name);
+        if !owned.is_empty() {
             let message =
                 format!("role \"{name}\" cannot be dropped because some objects depend on it");
-            let detail = format!("owner of database {database}");
-            return Err(Refusal::new("2BP01", &message).detail(&detail));
+            return Err(Refusal::new("2BP01", &message).detail(&owned.join("\n")));
         }
         touch_role(state, data, name);
         data.roles.remove(name);
     }
     Ok(Done::tag("DROP ROLE"))
+}
+
+/// What a role owns: here by name, in other databases by number.
+fn dependents(state: &State, data: &Data, role: &str) -> Vec<String> {
+    let owned = data.databases.iter().filter(|(_, one)| one.owner == role);
+    let mut found: Vec<String> =
+        owned.map(|(name, _)| format!("owner of database {name}")).collect();
+    for (name, database) in &data.databases {
+        let schemas = database.schemas.iter().filter(|(_, owner)| *owner == role);
+        let tables = database.tables.iter().filter(|(_, table)| table.owner == role);
+        if *name == state.database {
+            found.extend(schemas.map(|(schema, _)| format!("owner of schema {schema}")));
+            found.extend(tables.map(|((_, table), _)| format!("owner of table {table}")));
+            continue;
+        }
+        match schemas.count() + tables.count() {
+            0 => {}
+            1 => found.push(format!("1 object in database {name}")),
+            several => found.push(format!("{several} objects in database {name}")),
+        }
+    }
+    found
 }
 
 pub(super) fn absent(name: &str) -> Refusal {

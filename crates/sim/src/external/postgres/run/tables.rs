@@ -126,6 +126,9 @@ fn schema_of(
             None => Refusal::new("3F000", "no schema has been selected to create in"),
         });
     };
+    if schema == "pg_catalog" && !data.is_superuser(&state.user) {
+        return Err(Refusal::new("42501", "permission denied for schema pg_catalog"));
+    }
     if schema == "pg_catalog" {
         let message = format!("permission denied to create \"pg_catalog.{}\"", wanted.name.name);
         let detail = "System catalog modifications are currently disallowed.";
@@ -320,7 +323,10 @@ fn check(table: &Table, name: &str, row: &[Value], except: Option<usize>) -> Res
                 "null value in column \"{}\" of relation \"{name}\" violates not-null constraint",
                 column.name
             );
-            return Err(Refusal::new("23502", &message));
+            let shown = row.iter().map(|one| one.shown().unwrap_or_else(|| "null".into()));
+            let detail =
+                format!("Failing row contains ({}).", shown.collect::<Vec<_>>().join(", "));
+            return Err(Refusal::new("23502", &message).detail(&detail));
         }
         let taken = column.unique
             && !row[index].is_null()
