@@ -102,6 +102,23 @@ impl World {
         self.checker().violations().to_vec()
     }
 
+    /// A number over everything stored: equal digests mean equal stores.
+    pub fn digest(&self) -> u64 {
+        self.cluster.with(|core| {
+            core.store.all().fold(0xcbf2_9ce4_8422_2325, |hash, (key, object)| {
+                let text = format!("{key:?}{object}");
+                text.bytes().fold(hash, |hash, byte| {
+                    (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+                })
+            })
+        })
+    }
+
+    /// A service for a `kube::Client` of a user: with port-forward into the models.
+    pub fn service(&self) -> crate::service::ApiService {
+        self.cluster.service().dialing(Arc::new(self.clone()))
+    }
+
     /// One step of the built-in controllers, without the driver; answers when the next is due.
     pub fn step(&self) -> Option<jiff::Timestamp> {
         let mut builtin = self.builtin();

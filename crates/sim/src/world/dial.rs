@@ -10,6 +10,7 @@ use tokio::io::DuplexStream;
 use super::World;
 use crate::Store;
 use crate::builtin::field;
+use crate::stream::{Connection, Dial, Dialed};
 
 impl World {
     /// Connects to a pod address, a Service's cluster address, a cluster DNS name
@@ -27,6 +28,17 @@ impl World {
         self.builtin().model.network.connect(&address, port)
     }
 
+    /// The same, waiting for ever where packets would be dropped, as a real connection does.
+    ///
+    /// # Errors
+    /// As [`World::dial`], without `TimedOut`.
+    pub async fn connect(&self, host: &str, port: u16) -> io::Result<DuplexStream> {
+        match self.dial(host, port) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => std::future::pending().await,
+            other => other,
+        }
+    }
+
     /// Connects to a port inside a pod, as a port-forward does: the client is 127.0.0.1 there.
     ///
     /// # Errors
@@ -38,6 +50,14 @@ impl World {
             .filter(|address| !address.is_empty())
             .ok_or(io::ErrorKind::NotFound)?;
         self.builtin().model.network.forward(&address, port)
+    }
+}
+
+/// Port-forwards of the API server end in the models.
+impl Dial for World {
+    fn dial(&self, pod: &Value, port: u16) -> Dialed {
+        let stream = self.forward(field::namespace(pod), field::name(pod), port);
+        Box::pin(async move { stream.map(|stream| Box::new(stream) as Box<dyn Connection>) })
     }
 }
 
