@@ -10,6 +10,7 @@ use crate::kind::Kind;
 use crate::schema::built_in;
 use crate::status::Cause;
 
+mod check;
 mod defaults;
 
 /// Fills in defaults as kube-apiserver does. Doing it twice changes nothing.
@@ -21,8 +22,8 @@ pub fn default(kind: &Kind, object: &mut Value) {
 
 /// Everything wrong with `object`; `old` is the stored object in an update.
 #[must_use]
-pub fn validate(_kind: &Kind, _object: &Value, _old: Option<&Value>) -> Vec<Cause> {
-    Vec::new()
+pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    check::check(kind, object, old)
 }
 
 /// The form in which the server stores it: what its typed structs keep, in canonical spelling.

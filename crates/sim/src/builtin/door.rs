@@ -102,6 +102,13 @@ impl<'a> Door<'a> {
         self.write(resource, object, None)
     }
 
+    /// Binds a pod to a node, which no update may do.
+    pub(crate) fn bind(&mut self, pod: &Value, node: &str) -> Result<(), Failure> {
+        let key = key(PODS, field::namespace(pod), field::name(pod));
+        let actor = self.actor();
+        self.core.bind(&actor, &key, node)
+    }
+
     pub(crate) fn update_status(
         &mut self,
         resource: Resource,

@@ -150,16 +150,14 @@ fn volumes(door: &Door, pod: &Value) -> Volumes {
 }
 
 fn bind(door: &mut Door, pod: &Value, node: &str) {
-    let mut bound = pod.clone();
-    bound["spec"]["nodeName"] = json!(node);
-    let Ok(mut bound) = door.update(PODS, bound) else { return };
+    if door.bind(pod, node).is_err() {
+        return;
+    }
     let text = format!(
         "Successfully assigned {}/{} to {node}",
         field::namespace(pod),
         field::name(pod)
     );
-    set_scheduled(&mut bound, "True", None, door.now());
-    let _ = door.update_status(PODS, bound);
     door.event(pod, "Normal", "Scheduled", &text);
 }
 
