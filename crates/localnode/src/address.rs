@@ -28,7 +28,8 @@ impl std::str::FromStr for AddressBlock {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a block of loopback addresses such as 127.77.0.0/16");
+        let wrong =
+            || format!("`{text}` is not a block of loopback addresses such as 127.77.0.0/16");
         let (address, length) = text.split_once('/').ok_or_else(wrong)?;
         let address: Ipv4Addr = address.parse().map_err(|_| wrong())?;
         let length: u32 = length.parse().map_err(|_| wrong())?;

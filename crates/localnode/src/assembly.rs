@@ -87,7 +87,11 @@ pub(crate) fn programs_for<'a>(
 }
 
 /// Puts a container together and makes its folder.
-pub(crate) fn assemble(context: &Context, pieces: &Pieces<'_>, log: &LogFile) -> Result<Assembly, AssemblyError> {
+pub(crate) fn assemble(
+    context: &Context,
+    pieces: &Pieces<'_>,
+    log: &LogFile,
+) -> Result<Assembly, AssemblyError> {
     let reference = pieces.container.image.as_deref().unwrap_or_default();
     let (image, programs) = programs_for(context, reference).map_err(AssemblyError::Image)?;
     let facts = PodFacts::of(pieces.pod, pieces.address);
@@ -107,8 +111,15 @@ pub(crate) fn assemble(context: &Context, pieces: &Pieces<'_>, log: &LogFile) ->
         .clone();
     let paths = pieces.volumes.mounts_of(pieces.container, &variables.values, root, owner)?;
     let host = |path: &str| paths.host_path(path).unwrap_or_else(|| root.join("data"));
-    let translator = Translator { context, pod: pieces.pod, paths: &paths, address: pieces.address };
-    let environment = full_environment(pieces, programs, &variables, &translator, owner.map(|user| user.name.as_str()));
+    let translator =
+        Translator { context, pod: pieces.pod, paths: &paths, address: pieces.address };
+    let environment = full_environment(
+        pieces,
+        programs,
+        &variables,
+        &translator,
+        owner.map(|user| user.name.as_str()),
+    );
     let surroundings = Surroundings {
         starter: context.starter.clone(),
         log: log.clone(),
@@ -122,7 +133,10 @@ pub(crate) fn assemble(context: &Context, pieces: &Pieces<'_>, log: &LogFile) ->
     };
     surroundings.write_shims()?;
     let words = |list: &Option<Vec<String>>| -> Vec<String> {
-        list.iter().flatten().map(|word| translator.words(&expand(word, &variables.values))).collect()
+        list.iter()
+            .flatten()
+            .map(|word| translator.words(&expand(word, &variables.values)))
+            .collect()
     };
     Ok(Assembly {
         command: command(words(&pieces.container.command), words(&pieces.container.args)),
@@ -207,7 +221,9 @@ impl Assembly {
                 let program = self.surroundings.resolve(words)?;
                 let exit = self.surroundings.run(&program, "", stop).await;
                 match self.surroundings.handed_over() {
-                    Some((arguments, surroundings)) => Ok(surroundings.enter(&arguments, stop).await),
+                    Some((arguments, surroundings)) => {
+                        Ok(surroundings.enter(&arguments, stop).await)
+                    }
                     None => Ok(exit),
                 }
             }
@@ -215,9 +231,17 @@ impl Assembly {
     }
 
     /// A program to run beside the container, as a probe or `exec` does.
-    pub(crate) fn beside(&self, context: &Context, words: &[String]) -> Result<(Program, crate::process::Starter), String> {
-        let translator =
-            Translator { context, pod: &self.pod, paths: &self.paths, address: self.surroundings.address };
+    pub(crate) fn beside(
+        &self,
+        context: &Context,
+        words: &[String],
+    ) -> Result<(Program, crate::process::Starter), String> {
+        let translator = Translator {
+            context,
+            pod: &self.pod,
+            paths: &self.paths,
+            address: self.surroundings.address,
+        };
         let words: Vec<String> = words.iter().map(|word| translator.words(word)).collect();
         Ok((self.surroundings.resolve(&words)?, self.surroundings.starter.clone()))
     }

@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn crashes_wait_ten_seconds_doubling_to_five_minutes() {
         let mut backoff = Backoff::default();
-        let waits: Vec<u64> = (0..8).map(|_| backoff.crashed(Duration::from_secs(1)).as_secs()).collect();
+        let waits: Vec<u64> =
+            (0..8).map(|_| backoff.crashed(Duration::from_secs(1)).as_secs()).collect();
         assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
         assert_eq!(backoff.crashed(Duration::from_secs(601)).as_secs(), 0);
     }

@@ -103,8 +103,12 @@ pub(crate) fn address_key(pod: &Pod, name: &str) -> Option<String> {
     let labels: Vec<&str> = front.split('.').collect();
     match (labels.as_slice(), in_cluster) {
         ([host, _, namespace], true) => Some(format!("{namespace}/{host}")),
-        ([host, subdomain], false) if Some(*subdomain) == own_subdomain => Some(format!("{own_namespace}/{host}")),
-        ([host, subdomain, namespace], false) if Some(*subdomain) == own_subdomain && *namespace == own_namespace => {
+        ([host, subdomain], false) if Some(*subdomain) == own_subdomain => {
+            Some(format!("{own_namespace}/{host}"))
+        }
+        ([host, subdomain, namespace], false)
+            if Some(*subdomain) == own_subdomain && *namespace == own_namespace =>
+        {
             Some(format!("{namespace}/{host}"))
         }
         _ => None,
@@ -117,8 +121,10 @@ mod tests {
 
     #[test]
     fn names_of_pods_are_told_from_other_words() {
-        let pod = serde_json::from_value(serde_json::json!({"metadata": {"name": "db-1", "namespace": "ns"},
-            "spec": {"subdomain": "db-headless", "containers": []}}))
+        let pod = serde_json::from_value(
+            serde_json::json!({"metadata": {"name": "db-1", "namespace": "ns"},
+            "spec": {"subdomain": "db-headless", "containers": []}}),
+        )
         .expect("a pod");
         for (name, expected) in [
             ("db-0.db-headless.ns.svc.cluster.local", Some("ns/db-0")),

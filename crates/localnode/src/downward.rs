@@ -37,7 +37,9 @@ pub(crate) fn field(path: &str, facts: &PodFacts<'_>) -> Result<String, String> 
         "metadata.annotations" => Ok(listing(metadata.annotations.as_ref())),
         "spec.nodeName" => own(spec.and_then(|spec| spec.node_name.as_ref())),
         "spec.serviceAccountName" => own(spec.and_then(|spec| spec.service_account_name.as_ref())),
-        "status.podIP" | "status.podIPs" => Ok(facts.address.map(|a| a.to_string()).unwrap_or_default()),
+        "status.podIP" | "status.podIPs" => {
+            Ok(facts.address.map(|a| a.to_string()).unwrap_or_default())
+        }
         "status.hostIP" | "status.hostIPs" => Ok(NODE_ADDRESS.to_string()),
         _ => entry(path, "metadata.labels", metadata.labels.as_ref())
             .or_else(|| entry(path, "metadata.annotations", metadata.annotations.as_ref()))
@@ -53,12 +55,16 @@ fn entry(path: &str, map_path: &str, map: Option<&BTreeMap<String, String>>) -> 
 
 /// One `key="value"` a line, as a downward API file lists a map.
 fn listing(map: Option<&BTreeMap<String, String>>) -> String {
-    let lines: Vec<String> = map.into_iter().flatten().map(|(key, value)| format!("{key}={value:?}")).collect();
+    let lines: Vec<String> =
+        map.into_iter().flatten().map(|(key, value)| format!("{key}={value:?}")).collect();
     lines.join("\n")
 }
 
 /// The value of a `resourceFieldRef`; a limit that is not set reads as the machine's own size.
-pub(crate) fn resource(wanted: &ResourceFieldSelector, container: &Container) -> Result<String, String> {
+pub(crate) fn resource(
+    wanted: &ResourceFieldSelector,
+    container: &Container,
+) -> Result<String, String> {
     let (list, resource) = wanted
         .resource
         .split_once('.')

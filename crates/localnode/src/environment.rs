@@ -103,7 +103,10 @@ impl Variables {
     }
 }
 
-fn everything_of(from: &EnvFromSource, sources: &Sources) -> Result<BTreeMap<String, String>, ConfigError> {
+fn everything_of(
+    from: &EnvFromSource,
+    sources: &Sources,
+) -> Result<BTreeMap<String, String>, ConfigError> {
     if let Some(reference) = &from.config_map_ref {
         return match sources.config_maps.get(&reference.name) {
             Some(found) => Ok(found.data.clone().unwrap_or_default()),
@@ -140,7 +143,11 @@ fn one_value(
     if let Some(wanted) = &from.config_map_key_ref {
         let optional = wanted.optional == Some(true);
         let Some(found) = sources.config_maps.get(&wanted.name) else {
-            return if optional { Ok(None) } else { Err(ConfigError::NoConfigMap(wanted.name.clone())) };
+            return if optional {
+                Ok(None)
+            } else {
+                Err(ConfigError::NoConfigMap(wanted.name.clone()))
+            };
         };
         return match found.data.as_ref().and_then(|data| data.get(&wanted.key)) {
             Some(value) => Ok(Some(value.clone())),
@@ -153,7 +160,9 @@ fn one_value(
         };
     }
     let Some(wanted) = &from.secret_key_ref else {
-        return Err(ConfigError::Unsupported("this kind of valueFrom is not supported by the node".to_owned()));
+        return Err(ConfigError::Unsupported(
+            "this kind of valueFrom is not supported by the node".to_owned(),
+        ));
     };
     let optional = wanted.optional == Some(true);
     let Some(found) = sources.secrets.get(&wanted.name) else {

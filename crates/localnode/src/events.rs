@@ -53,14 +53,28 @@ impl Recorder {
     }
 
     /// An event about a container of a pod.
-    pub(crate) fn container(&self, pod: &Pod, name: &str, tone: Tone, reason: &'static str, message: String) {
+    pub(crate) fn container(
+        &self,
+        pod: &Pod,
+        name: &str,
+        tone: Tone,
+        reason: &'static str,
+        message: String,
+    ) {
         let mut about = reference(pod);
         about.field_path = Some(format!("spec.containers{{{name}}}"));
         let _ = self.0.try_send(Note { speaker: Speaker::Kubelet, tone, about, reason, message });
     }
 
     /// An event about a pod.
-    pub(crate) fn pod(&self, speaker: Speaker, pod: &Pod, tone: Tone, reason: &'static str, message: String) {
+    pub(crate) fn pod(
+        &self,
+        speaker: Speaker,
+        pod: &Pod,
+        tone: Tone,
+        reason: &'static str,
+        message: String,
+    ) {
         let _ = self.0.try_send(Note { speaker, tone, about: reference(pod), reason, message });
     }
 }
@@ -98,7 +112,11 @@ async fn write_all(client: Client, node: String, mut notes: mpsc::Receiver<Note>
         if let Some(again) = written.get_mut(&key) {
             again.count += 1;
             let patch = serde_json::json!({"count": again.count, "lastTimestamp": Time(now())});
-            if events.patch(&again.name, &PatchParams::default(), &Patch::Merge(patch)).await.is_ok() {
+            if events
+                .patch(&again.name, &PatchParams::default(), &Patch::Merge(patch))
+                .await
+                .is_ok()
+            {
                 continue;
             }
         }
@@ -112,7 +130,9 @@ async fn write_all(client: Client, node: String, mut notes: mpsc::Receiver<Note>
                 }
                 written.insert(key, Written { name, count: 1 });
             }
-            Err(error) => tracing::debug!(%error, reason = event.reason, "an event could not be written"),
+            Err(error) => {
+                tracing::debug!(%error, reason = event.reason, "an event could not be written")
+            }
         }
     }
 }

@@ -36,10 +36,8 @@ mod tests {
 
     #[test]
     fn references_follow_the_documented_rules() {
-        let variables = BTreeMap::from([
-            ("A".to_owned(), "1".to_owned()),
-            ("B".to_owned(), "$(A)".to_owned()),
-        ]);
+        let variables =
+            BTreeMap::from([("A".to_owned(), "1".to_owned()), ("B".to_owned(), "$(A)".to_owned())]);
         for (text, expected) in [
             ("x$(A)y", "x1y"),
             ("$(A)$(A)", "11"),

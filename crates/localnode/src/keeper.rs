@@ -31,7 +31,8 @@ impl Keeper {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        let stdin = child.stdin.take().ok_or_else(|| io::Error::other("the keeper has no input"))?;
+        let stdin =
+            child.stdin.take().ok_or_else(|| io::Error::other("the keeper has no input"))?;
         Ok(Self { inner: Arc::new(Mutex::new(Some((child, stdin)))) })
     }
 

@@ -36,7 +36,11 @@ impl RestartPolicy {
 }
 
 /// The containers to start now, by index. Init containers come first in `containers`.
-pub(crate) fn to_start(policy: RestartPolicy, containers: &[ContainerRecord], now: Timestamp) -> Vec<usize> {
+pub(crate) fn to_start(
+    policy: RestartPolicy,
+    containers: &[ContainerRecord],
+    now: Timestamp,
+) -> Vec<usize> {
     let mut due = Vec::new();
     for (index, container) in containers.iter().enumerate() {
         let wants_start = match &container.situation {
@@ -107,7 +111,8 @@ pub(crate) fn phase(policy: RestartPolicy, containers: &[ContainerRecord]) -> Ph
     if !begun && inits.iter().any(|c| !init_is_done(c)) {
         return Phase::Pending;
     }
-    let never_ran = |c: &&ContainerRecord| matches!(c.situation, Situation::Waiting { .. }) && c.last.is_none();
+    let never_ran =
+        |c: &&ContainerRecord| matches!(c.situation, Situation::Waiting { .. }) && c.last.is_none();
     if apps.iter().any(never_ran) {
         return Phase::Pending;
     }
@@ -118,7 +123,8 @@ pub(crate) fn phase(policy: RestartPolicy, containers: &[ContainerRecord]) -> Ph
     if !apps.iter().all(over) {
         return Phase::Running;
     }
-    let failed = |c: &ContainerRecord| matches!(&c.situation, Situation::Ended(e) if e.exit.code != 0);
+    let failed =
+        |c: &ContainerRecord| matches!(&c.situation, Situation::Ended(e) if e.exit.code != 0);
     if apps.into_iter().any(failed) { Phase::Failed } else { Phase::Succeeded }
 }
 
@@ -185,7 +191,11 @@ mod tests {
             (Never, vec!["app ok", "app up"], vec![], Running),
         ] {
             let records: Vec<_> = containers.iter().map(|text| container(text)).collect();
-            assert_eq!(to_start(policy, &records, Timestamp::UNIX_EPOCH), starts, "{policy:?} {containers:?}");
+            assert_eq!(
+                to_start(policy, &records, Timestamp::UNIX_EPOCH),
+                starts,
+                "{policy:?} {containers:?}"
+            );
             assert_eq!(phase(policy, &records), expected, "{policy:?} {containers:?}");
         }
     }

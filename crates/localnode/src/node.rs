@@ -8,7 +8,7 @@ use crate::process::Starter;
 use crate::programs::Programs;
 use crate::user::RunUser;
 use crate::watching::Watching;
-use crate::{registration, scheduler};
+use crate::{provisioner, registration, scheduler};
 use kube::Client;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -37,6 +37,8 @@ pub struct Options {
     pub namespaces: Option<BTreeSet<String>>,
     /// Whether the node also places pods that no node has.
     pub schedule: bool,
+    /// Whether the node makes volumes for claims whose StorageClass names [`crate::PROVISIONER`].
+    pub provision: bool,
     /// What the node can run.
     pub programs: Programs,
 }
@@ -49,6 +51,7 @@ impl Default for Options {
             address_pool: AddressBlock::default(),
             namespaces: None,
             schedule: true,
+            provision: true,
             programs: Programs::find(),
         }
     }
@@ -96,13 +99,18 @@ impl LocalNode {
         let addresses = AddressBook::new(options.address_pool, std::process::id().wrapping_mul(97));
         let starter = Starter { user, keeper: keeper.clone() };
         let parts = (starter, options.programs, events, addresses);
-        let context = Arc::new(Context::new(client.clone(), options.node_name.clone(), state_dir, parts));
+        let context =
+            Arc::new(Context::new(client.clone(), options.node_name.clone(), state_dir, parts));
         if let Err(error) = registration::register(&client, &options.node_name).await {
             tokio::task::spawn_blocking(move || keeper.finish()).await.unwrap_or_default();
             return Err(NodeError::Register(Box::new(error)));
         }
         let mut others = JoinSet::new();
         others.spawn(event_writer);
+        if options.provision {
+            let node = options.node_name.clone();
+            others.spawn(provisioner::run(client.clone(), node, options.namespaces.clone()));
+        }
         others.spawn(registration::keep_lease(client, options.node_name));
         let seen = options.schedule.then(|| {
             let (sender, receiver) = mpsc::channel(256);
@@ -142,9 +150,9 @@ impl LocalNode {
         command: &[String],
         limit: Duration,
     ) -> Result<(i32, String), String> {
-        let window = self
-            .window(namespace, pod, container)
-            .ok_or_else(|| format!("container {container} of {namespace}/{pod} does not run on this node"))?;
+        let window = self.window(namespace, pod, container).ok_or_else(|| {
+            format!("container {container} of {namespace}/{pod} does not run on this node")
+        })?;
         let (program, starter) = window.assembly.beside(&self.context, command)?;
         match starter.output(&program, "", limit).await {
             Ok(Some((exit, output))) => Ok((exit.code, output)),
@@ -158,7 +166,12 @@ impl LocalNode {
         &self.context.state_dir
     }
 
-    fn window(&self, namespace: &str, pod: &str, container: &str) -> Option<crate::context::Window> {
+    fn window(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+    ) -> Option<crate::context::Window> {
         let key = (namespace.to_owned(), pod.to_owned(), container.to_owned());
         self.context.windows().get(&key).cloned()
     }

@@ -53,7 +53,8 @@ impl Schedule {
         let seconds = |value: Option<i32>, default: i32, least: i32| {
             Duration::from_secs(value.unwrap_or(default).max(least).unsigned_abs().into())
         };
-        let count = |value: Option<i32>, default: i32| value.unwrap_or(default).max(1).unsigned_abs();
+        let count =
+            |value: Option<i32>, default: i32| value.unwrap_or(default).max(1).unsigned_abs();
         Self {
             initial_delay: seconds(probe.initial_delay_seconds, 0, 0),
             period: seconds(probe.period_seconds, 10, 1),
@@ -114,11 +115,8 @@ mod tests {
 
     #[test]
     fn verdicts_change_at_the_thresholds() {
-        let probe = Probe {
-            failure_threshold: Some(2),
-            success_threshold: Some(2),
-            ..Probe::default()
-        };
+        let probe =
+            Probe { failure_threshold: Some(2), success_threshold: Some(2), ..Probe::default() };
         let mut history = ProbeHistory::new(Schedule::of(&probe));
         let verdicts: Vec<Verdict> =
             [true, true, false, true, false, false, true, true].map(|r| history.observe(r)).into();

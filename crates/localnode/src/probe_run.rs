@@ -54,7 +54,13 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    async fn repeat(&self, kind: ProbeKind, probe: &Probe, report: &impl Fn(ProbeReport), until_healthy: bool) {
+    async fn repeat(
+        &self,
+        kind: ProbeKind,
+        probe: &Probe,
+        report: &impl Fn(ProbeReport),
+        until_healthy: bool,
+    ) {
         let schedule = Schedule::of(probe);
         let mut history = ProbeHistory::new(schedule);
         let mut before = Verdict::Unknown;
@@ -75,7 +81,13 @@ impl Subject<'_> {
 
     async fn attempt(&self, probe: &Probe, limit: Duration) -> Result<(), String> {
         if let Some(exec) = &probe.exec {
-            return execute(self.context, self.assembly, exec.command.as_deref().unwrap_or_default(), limit).await;
+            return execute(
+                self.context,
+                self.assembly,
+                exec.command.as_deref().unwrap_or_default(),
+                limit,
+            )
+            .await;
         }
         let network = async {
             if let Some(tcp) = &probe.tcp_socket {
@@ -87,9 +99,9 @@ impl Subject<'_> {
                 None => Err("this node runs exec, tcpSocket and httpGet probes only".to_owned()),
             }
         };
-        tokio::time::timeout(limit, network)
-            .await
-            .unwrap_or_else(|_| Err("context deadline exceeded (timeout while waiting for an answer)".to_owned()))
+        tokio::time::timeout(limit, network).await.unwrap_or_else(|_| {
+            Err("context deadline exceeded (timeout while waiting for an answer)".to_owned())
+        })
     }
 
     async fn http(&self, get: &HTTPGetAction) -> Result<(), String> {
@@ -98,8 +110,10 @@ impl Subject<'_> {
         }
         let target = self.target(get.host.as_deref(), &get.port)?;
         let path = get.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
-        let mut headers = format!("GET {path} HTTP/1.1\r\nConnection: close\r\nUser-Agent: kube-probe\r\n");
-        let own_host = get.http_headers.iter().flatten().any(|h| h.name.eq_ignore_ascii_case("host"));
+        let mut headers =
+            format!("GET {path} HTTP/1.1\r\nConnection: close\r\nUser-Agent: kube-probe\r\n");
+        let own_host =
+            get.http_headers.iter().flatten().any(|h| h.name.eq_ignore_ascii_case("host"));
         if !own_host {
             headers.push_str(&format!("Host: {target}\r\n"));
         }
@@ -108,14 +122,19 @@ impl Subject<'_> {
         }
         headers.push_str("\r\n");
         let mut stream = connect(target).await?;
-        stream.write_all(headers.as_bytes()).await.map_err(|error| format!("Get \"http://{target}{path}\": {error}"))?;
+        stream
+            .write_all(headers.as_bytes())
+            .await
+            .map_err(|error| format!("Get \"http://{target}{path}\": {error}"))?;
         let mut answer = Vec::new();
         let _ = (&mut stream).take(64).read_to_end(&mut answer).await;
         judge_http(&String::from_utf8_lossy(&answer))
     }
 
     fn target(&self, host: Option<&str>, port: &IntOrString) -> Result<SocketAddrV4, String> {
-        let address = match host.filter(|host| !host.is_empty() && !matches!(*host, "127.0.0.1" | "localhost")) {
+        let address = match host
+            .filter(|host| !host.is_empty() && !matches!(*host, "127.0.0.1" | "localhost"))
+        {
             Some(host) => host.parse::<Ipv4Addr>().map_err(|_| format!("cannot resolve {host}"))?,
             None => self.assembly.address().unwrap_or(Ipv4Addr::LOCALHOST),
         };
@@ -134,7 +153,11 @@ pub(crate) async fn execute(
     match starter.output(&program, "", limit).await {
         Ok(Some((exit, _))) if exit.code == 0 => Ok(()),
         Ok(Some((_, output))) => Err(output),
-        Ok(None) => Err(format!("command timed out: {:?} timed out after {}s", words.join(" "), limit.as_secs())),
+        Ok(None) => Err(format!(
+            "command timed out: {:?} timed out after {}s",
+            words.join(" "),
+            limit.as_secs()
+        )),
         Err(error) => Err(format!("cannot run {:?}: {error}", words.join(" "))),
     }
 }
@@ -166,7 +189,10 @@ fn port_number(container: &Container, port: &IntOrString) -> Result<u16, String>
         IntOrString::Int(number) => Some(*number),
         IntOrString::String(name) => name.parse().ok().or_else(|| {
             let ports = container.ports.iter().flatten();
-            ports.into_iter().find(|port| port.name.as_deref() == Some(name)).map(|port| port.container_port)
+            ports
+                .into_iter()
+                .find(|port| port.name.as_deref() == Some(name))
+                .map(|port| port.container_port)
         }),
     };
     number

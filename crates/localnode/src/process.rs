@@ -69,7 +69,12 @@ pub(crate) struct Starter {
 
 impl Starter {
     /// Starts a program whose output goes to `log`.
-    pub(crate) fn start(&self, program: &Program, log: &LogFile, input: &str) -> io::Result<Running> {
+    pub(crate) fn start(
+        &self,
+        program: &Program,
+        log: &LogFile,
+        input: &str,
+    ) -> io::Result<Running> {
         let mut running = self.spawn(program, input)?;
         let outputs = (running.child.stdout.take(), running.child.stderr.take());
         running.pumps.extend(outputs.0.map(|output| tokio::spawn(pump(output, log.clone()))));
@@ -88,7 +93,8 @@ impl Starter {
         running.on_drop = Signal::SIGKILL;
         let outputs = (running.child.stdout.take(), running.child.stderr.take());
         let all = async {
-            let ((), out, err) = tokio::join!(running.ended(), collect(outputs.0), collect(outputs.1));
+            let ((), out, err) =
+                tokio::join!(running.ended(), collect(outputs.0), collect(outputs.1));
             [out, err].concat()
         };
         match tokio::time::timeout(limit, all).await {

@@ -73,14 +73,17 @@ fn examine(folder: &Path) -> Option<PostgresPrograms> {
     if !["postgres", "initdb", "psql"].iter().all(|program| bin_dir.join(program).is_file()) {
         return None;
     }
-    let output = std::process::Command::new(bin_dir.join("postgres")).arg("--version").output().ok()?;
+    let output =
+        std::process::Command::new(bin_dir.join("postgres")).arg("--version").output().ok()?;
     let major = major_in(&String::from_utf8_lossy(&output.stdout))?;
     Some(PostgresPrograms { bin_dir, major })
 }
 
 /// Reads `15` out of `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
 fn major_in(version_line: &str) -> Option<u32> {
-    let number = version_line.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let number = version_line
+        .split_whitespace()
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
     number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
@@ -101,7 +104,8 @@ mod tests {
 
     #[test]
     fn the_asked_version_wins_over_the_newest() {
-        let at = |major| (major, PostgresPrograms { bin_dir: format!("/pg/{major}").into(), major });
+        let at =
+            |major| (major, PostgresPrograms { bin_dir: format!("/pg/{major}").into(), major });
         let programs = Programs { postgres: BTreeMap::from([at(14), at(16)]) };
         let chosen = |asked| programs.postgres_for(asked).map(|p| p.major);
         assert_eq!(chosen(Some(14)), Some(14));

@@ -114,7 +114,9 @@ impl ContainerRecord {
     /// Whether it counts as ready: running with its probes content, or an init container that is done.
     pub(crate) fn is_ready(&self) -> bool {
         match &self.situation {
-            Situation::Running { started, ready, .. } => *started && *ready && self.role != Role::Init,
+            Situation::Running { started, ready, .. } => {
+                *started && *ready && self.role != Role::Init
+            }
             Situation::Ended(ending) => self.role == Role::Init && ending.exit.code == 0,
             Situation::Waiting { .. } => false,
         }

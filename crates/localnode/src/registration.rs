@@ -117,6 +117,8 @@ mod tests {
         object["status"] = status();
         let node: Node = serde_json::from_value(object).expect("a node with its status");
         let ready = node.status.and_then(|status| status.conditions).expect("conditions");
-        assert!(ready.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"));
+        assert!(
+            ready.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        );
     }
 }

@@ -77,7 +77,8 @@ fn waits_for_placement(pod: &Pod) -> bool {
 async fn place(context: &Context, pod: &Pod, told: &mut Option<String>) -> bool {
     match obstacle(context, pod).await {
         Ok(None) => bind(context, pod).await,
-        Ok(Some(why)) => {
+        Ok(Some(Obstacle::Provisioning)) => false,
+        Ok(Some(Obstacle::Unsuited(why))) => {
             if told.as_ref() != Some(&why) {
                 tell(context, pod, &why).await;
                 *told = Some(why);
@@ -91,22 +92,41 @@ async fn place(context: &Context, pod: &Pod, told: &mut Option<String>) -> bool 
     }
 }
 
-async fn obstacle(context: &Context, pod: &Pod) -> kube::Result<Option<String>> {
+async fn obstacle(context: &Context, pod: &Pod) -> kube::Result<Option<Obstacle>> {
     let nodes: Api<Node> = Api::all(context.client.clone());
     let Some(node) = nodes.get_opt(&context.node_name).await? else {
-        return Ok(Some("no nodes available to schedule pods".to_owned()));
+        return Ok(Some(Obstacle::Unsuited("no nodes available to schedule pods".to_owned())));
     };
     if let Some(why) = unfit(pod, &node) {
-        return Ok(Some(format!("0/1 nodes are available: {why}.")));
+        return Ok(Some(Obstacle::unsuited(why)));
     }
     let Some(spec) = &pod.spec else { return Ok(None) };
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     for claim in claim_names(spec, pod.metadata.name.as_deref().unwrap_or_default()) {
-        if let ClaimState::Waiting(why) = claims::look(&context.client, namespace, &claim).await? {
-            return Ok(Some(format!("0/1 nodes are available: {why}.")));
+        match claims::look(&context.client, namespace, &claim).await? {
+            ClaimState::Bound(_) => {}
+            ClaimState::WaitingForConsumer => {
+                claims::select_node(&context.client, namespace, &claim, &context.node_name).await?;
+                return Ok(Some(Obstacle::Provisioning));
+            }
+            ClaimState::Waiting(why) => return Ok(Some(Obstacle::unsuited(&why))),
         }
     }
     Ok(None)
+}
+
+/// What keeps a pod from being placed.
+enum Obstacle {
+    /// Something that its user is told.
+    Unsuited(String),
+    /// The node is chosen and a volume is being made for it.
+    Provisioning,
+}
+
+impl Obstacle {
+    fn unsuited(why: &str) -> Self {
+        Self::Unsuited(format!("0/1 nodes are available: {why}."))
+    }
 }
 
 /// Why a node does not suit a pod, as far as node name, cordon and node selector say.
@@ -145,7 +165,8 @@ async fn bind(context: &Context, pod: &Pod) -> bool {
         pods.create_subresource("binding", &name, &PostParams::default(), &binding).await;
     match answer {
         Ok(_) => {
-            let message = format!("Successfully assigned {namespace}/{name} to {}", context.node_name);
+            let message =
+                format!("Successfully assigned {namespace}/{name} to {}", context.node_name);
             context.events.pod(Speaker::Scheduler, pod, Tone::Normal, "Scheduled", message);
             true
         }
@@ -160,7 +181,8 @@ async fn bind(context: &Context, pod: &Pod) -> bool {
 
 async fn tell(context: &Context, pod: &Pod, why: &str) {
     context.events.pod(Speaker::Scheduler, pod, Tone::Warning, "FailedScheduling", why.to_owned());
-    let mut conditions = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
+    let mut conditions =
+        pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     conditions.retain(|condition| condition.type_ != "PodScheduled");
     conditions.push(PodCondition {
         type_: "PodScheduled".to_owned(),
@@ -171,10 +193,13 @@ async fn tell(context: &Context, pod: &Pod, why: &str) {
         ..PodCondition::default()
     });
     let patch = serde_json::json!({"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": conditions}});
-    let pods: Api<Pod> =
-        Api::namespaced(context.client.clone(), pod.metadata.namespace.as_deref().unwrap_or_default());
+    let pods: Api<Pod> = Api::namespaced(
+        context.client.clone(),
+        pod.metadata.namespace.as_deref().unwrap_or_default(),
+    );
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    if let Err(error) = pods.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+    if let Err(error) = pods.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
+    {
         tracing::debug!(%error, pod = name, "the reason for not placing a pod could not be written");
     }
 }
@@ -186,9 +211,13 @@ mod tests {
 
     #[test]
     fn a_pod_is_placed_only_where_it_may_run() {
-        let node = |spec| serde_json::from_value(json!({"metadata": {"labels": {"disk": "ssd"}}, "spec": spec}));
+        let node = |spec| {
+            serde_json::from_value(json!({"metadata": {"labels": {"disk": "ssd"}}, "spec": spec}))
+        };
         let node = |spec| -> Node { node(spec).expect("a node") };
-        let pod = |selector| serde_json::from_value(json!({"spec": {"containers": [], "nodeSelector": selector}}));
+        let pod = |selector| {
+            serde_json::from_value(json!({"spec": {"containers": [], "nodeSelector": selector}}))
+        };
         let pod = |selector| -> Pod { pod(selector).expect("a pod") };
         assert_eq!(unfit(&pod(json!({"disk": "ssd"})), &node(json!({}))), None);
         assert!(unfit(&pod(json!({"disk": "tape"})), &node(json!({}))).is_some());

@@ -29,7 +29,11 @@ impl References {
         let mut names = Self::default();
         let Some(spec) = &pod.spec else { return names };
         spec.volumes.iter().flatten().for_each(|volume| names.add_volume(volume));
-        spec.init_containers.iter().flatten().chain(&spec.containers).for_each(|c| names.add_container(c));
+        spec.init_containers
+            .iter()
+            .flatten()
+            .chain(&spec.containers)
+            .for_each(|c| names.add_container(c));
         names
     }
 
@@ -51,7 +55,9 @@ impl References {
             self.config_maps.extend(from.config_map_ref.iter().map(|source| source.name.clone()));
             self.secrets.extend(from.secret_ref.iter().map(|source| source.name.clone()));
         }
-        for from in container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref()) {
+        for from in
+            container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref())
+        {
             self.config_maps.extend(from.config_map_key_ref.iter().map(|key| key.name.clone()));
             self.secrets.extend(from.secret_key_ref.iter().map(|key| key.name.clone()));
         }
@@ -61,7 +67,11 @@ impl References {
 impl Sources {
     /// Reads the named objects live. An object that does not exist is left out; any other failure is an
     /// error, since a failed read must never pass for an absent object.
-    pub(crate) async fn load(client: &Client, namespace: &str, names: &References) -> kube::Result<Self> {
+    pub(crate) async fn load(
+        client: &Client,
+        namespace: &str,
+        names: &References,
+    ) -> kube::Result<Self> {
         let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
         let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let mut sources = Self::default();

@@ -8,8 +8,8 @@ use crate::quality;
 use crate::record::{ContainerRecord, Ending, Role, Situation};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus,
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
+    ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::net::Ipv4Addr;
@@ -36,7 +36,8 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) fn build(pod: &Pod, record: &PodRecord, now: Timestamp) -> PodStatus {
     let before = pod.status.clone().unwrap_or_default();
     let phase = next::phase(record.policy, &record.containers);
-    let (apps, inits): (Vec<_>, Vec<_>) = record.containers.iter().partition(|c| c.role == Role::App);
+    let (apps, inits): (Vec<_>, Vec<_>) =
+        record.containers.iter().partition(|c| c.role == Role::App);
     let statuses = |records: &[&ContainerRecord]| {
         let made: Vec<_> = records.iter().map(|record| container_status(pod, record)).collect();
         (!made.is_empty()).then_some(made)
@@ -65,9 +66,11 @@ struct Claim {
 }
 
 fn conditions(pod: &Pod, record: &PodRecord, phase: Phase, now: Timestamp) -> Vec<PodCondition> {
-    let before = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
+    let before =
+        pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     let claims = claims(pod, record, phase, &before);
-    let mut result: Vec<PodCondition> = claims.into_iter().map(|claim| settle(claim, pod, &before, now)).collect();
+    let mut result: Vec<PodCondition> =
+        claims.into_iter().map(|claim| settle(claim, pod, &before, now)).collect();
     let foreign = before.into_iter().filter(|old| !result.iter().any(|own| own.type_ == old.type_));
     let foreign: Vec<_> = foreign.collect();
     result.extend(foreign);
@@ -75,10 +78,14 @@ fn conditions(pod: &Pod, record: &PodRecord, phase: Phase, now: Timestamp) -> Ve
 }
 
 fn claims(pod: &Pod, record: &PodRecord, phase: Phase, before: &[PodCondition]) -> Vec<Claim> {
-    let (apps, inits): (Vec<_>, Vec<_>) = record.containers.iter().partition(|c| c.role == Role::App);
+    let (apps, inits): (Vec<_>, Vec<_>) =
+        record.containers.iter().partition(|c| c.role == Role::App);
     let begun = apps.iter().any(|c| c.run > 0);
-    let open: Vec<&str> =
-        inits.iter().filter(|c| !begun && !next::init_is_done(c)).map(|c| c.name.as_str()).collect();
+    let open: Vec<&str> = inits
+        .iter()
+        .filter(|c| !begun && !next::init_is_done(c))
+        .map(|c| c.name.as_str())
+        .collect();
     let unready: Vec<&str> = record
         .containers
         .iter()
@@ -90,11 +97,16 @@ fn claims(pod: &Pod, record: &PodRecord, phase: Phase, before: &[PodCondition]) 
         kind,
         holds: names.is_empty(),
         reason: (!names.is_empty()).then_some(reason),
-        message: (!names.is_empty()).then(|| format!("containers with {what} status: [{}]", names.join(" "))),
+        message: (!names.is_empty())
+            .then(|| format!("containers with {what} status: [{}]", names.join(" "))),
     };
     let readiness = |kind| match phase {
-        Phase::Succeeded => Claim { kind, holds: false, reason: Some("PodCompleted"), message: None },
-        Phase::Failed if unready.is_empty() => Claim { kind, holds: false, reason: Some("PodFailed"), message: None },
+        Phase::Succeeded => {
+            Claim { kind, holds: false, reason: Some("PodCompleted"), message: None }
+        }
+        Phase::Failed if unready.is_empty() => {
+            Claim { kind, holds: false, reason: Some("PodFailed"), message: None }
+        }
         _ => lacking(kind, "ContainersNotReady", "unready", &unready),
     };
     let mut ready = readiness("Ready");
@@ -102,7 +114,8 @@ fn claims(pod: &Pod, record: &PodRecord, phase: Phase, before: &[PodCondition]) 
     if ready.holds && !gates.is_empty() {
         ready.holds = false;
         ready.reason = Some("ReadinessGatesNotReady");
-        ready.message = Some(format!("the following readiness gates are not True: [{}]", gates.join(" ")));
+        ready.message =
+            Some(format!("the following readiness gates are not True: [{}]", gates.join(" ")));
     }
     vec![
         plain("PodReadyToStartContainers", record.address.is_some() && !phase.is_final()),
@@ -125,7 +138,8 @@ fn open_gates<'a>(pod: &'a Pod, before: &[PodCondition]) -> Vec<&'a str> {
 fn settle(claim: Claim, pod: &Pod, before: &[PodCondition], now: Timestamp) -> PodCondition {
     let status = if claim.holds { "True" } else { "False" };
     let old = before.iter().find(|old| old.type_ == claim.kind);
-    let since = old.filter(|old| old.status == status).and_then(|old| old.last_transition_time.clone());
+    let since =
+        old.filter(|old| old.status == status).and_then(|old| old.last_transition_time.clone());
     PodCondition {
         type_: claim.kind.to_owned(),
         status: status.to_owned(),
@@ -133,7 +147,9 @@ fn settle(claim: Claim, pod: &Pod, before: &[PodCondition], now: Timestamp) -> P
         message: claim.message,
         last_transition_time: Some(since.unwrap_or(Time(now))),
         last_probe_time: None,
-        observed_generation: old.and_then(|old| old.observed_generation).and(pod.metadata.generation),
+        observed_generation: old
+            .and_then(|old| old.observed_generation)
+            .and(pod.metadata.generation),
     }
 }
 
@@ -155,7 +171,9 @@ fn container_status(pod: &Pod, record: &ContainerRecord) -> ContainerStatus {
         started: Some(started),
         restart_count: record.restarts,
         state: Some(state(&record.situation, &id)),
-        last_state: Some(record.last.as_ref().map_or_else(ContainerState::default, |ending| ended(ending, &id))),
+        last_state: Some(
+            record.last.as_ref().map_or_else(ContainerState::default, |ending| ended(ending, &id)),
+        ),
         ..ContainerStatus::default()
     }
 }
@@ -195,7 +213,11 @@ fn ended(ending: &Ending, id: &dyn Fn(u32) -> String) -> ContainerState {
 /// A container's template by name.
 pub(crate) fn template<'a>(pod: &'a Pod, name: &str) -> Option<&'a Container> {
     let spec = pod.spec.as_ref()?;
-    spec.init_containers.iter().flatten().chain(&spec.containers).find(|container| container.name == name)
+    spec.init_containers
+        .iter()
+        .flatten()
+        .chain(&spec.containers)
+        .find(|container| container.name == name)
 }
 
 #[cfg(test)]

@@ -43,6 +43,15 @@ impl PathMap {
         Some(if rest.is_empty() { host.clone() } else { host.join(rest) })
     }
 
+    /// The mounts inside a folder, by their path relative to it.
+    pub(crate) fn mounts_below(&self, folder: &str) -> impl Iterator<Item = (&str, &Path)> {
+        let prefix = format!("{folder}/");
+        self.folders.iter().filter_map(move |(mounted, host)| {
+            let start = mounted.starts_with(&prefix).then_some(prefix.len())?;
+            Some((&mounted[start..], host.as_path()))
+        })
+    }
+
     /// Takes over the mounts of another map where this one has none.
     pub(crate) fn add_missing(&mut self, other: &PathMap) {
         for (path, host) in &other.folders {
@@ -131,7 +140,8 @@ fn replace_whole(text: &str, name: &str, with: &str) -> String {
     let mut rest = 0;
     while let Some(found) = text[rest..].find(name) {
         let (at, end) = (rest + found, rest + found + name.len());
-        let alone = !text[..at].ends_with(is_name_character) && !text[end..].starts_with(is_name_character);
+        let alone =
+            !text[..at].ends_with(is_name_character) && !text[end..].starts_with(is_name_character);
         out.push_str(&text[rest..at]);
         out.push_str(if alone { with } else { name });
         rest = end;
@@ -143,7 +153,10 @@ fn replace_whole(text: &str, name: &str, with: &str) -> String {
 /// Replaces cluster host names by addresses, for a machine without cluster DNS.
 ///
 /// Every run of host-name characters is offered to `resolve`; what it does not know stays as it is.
-pub(crate) fn translate_names(text: &str, mut resolve: impl FnMut(&str) -> Option<Ipv4Addr>) -> String {
+pub(crate) fn translate_names(
+    text: &str,
+    mut resolve: impl FnMut(&str) -> Option<Ipv4Addr>,
+) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(is_host_character) {
@@ -221,7 +234,10 @@ mod tests {
             ("127.0.0.1", "127.77.0.9"),
             ("-h localhost -p 5432", "-h 127.77.0.9 -p 5432"),
             ("http://127.0.0.1:80/x", "http://127.77.0.9:80/x"),
-            ("127.0.0.11 1127.0.0.1 localhost.localdomain", "127.0.0.11 1127.0.0.1 localhost.localdomain"),
+            (
+                "127.0.0.11 1127.0.0.1 localhost.localdomain",
+                "127.0.0.11 1127.0.0.1 localhost.localdomain",
+            ),
         ] {
             assert_eq!(translate_loopback(text, pod), expected);
         }
@@ -229,7 +245,8 @@ mod tests {
 
     #[test]
     fn only_known_host_names_are_replaced() {
-        let resolve = |name: &str| (name == "db-0.db.ns.svc").then_some(Ipv4Addr::new(127, 77, 0, 3));
+        let resolve =
+            |name: &str| (name == "db-0.db.ns.svc").then_some(Ipv4Addr::new(127, 77, 0, 3));
         let text = "host=db-0.db.ns.svc port=1; see example.com";
         assert_eq!(translate_names(text, resolve), "host=127.77.0.3 port=1; see example.com");
     }

@@ -27,9 +27,14 @@ impl RunUser {
         CANDIDATES
             .iter()
             .find_map(|name| User::from_name(name).ok().flatten())
-            .map(|user| Some(Self { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() }))
+            .map(|user| {
+                Some(Self { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() })
+            })
             .ok_or_else(|| {
-                format!("running as root needs an unprivileged user, one of: {}", CANDIDATES.join(", "))
+                format!(
+                    "running as root needs an unprivileged user, one of: {}",
+                    CANDIDATES.join(", ")
+                )
             })
     }
 }

@@ -94,7 +94,9 @@ impl Watching {
         let client = || self.context.client.clone();
         stream::select_all([
             changes_of::<Pod>(Api::all(client()), |event| Change::Pod(Box::new(event))),
-            changes_of::<ConfigMap>(Api::all(client()), |event| of_source(event, Change::ConfigMap)),
+            changes_of::<ConfigMap>(Api::all(client()), |event| {
+                of_source(event, Change::ConfigMap)
+            }),
             changes_of::<Secret>(Api::all(client()), |event| of_source(event, Change::Secret)),
             changes_of::<PersistentVolumeClaim>(Api::all(client()), |event| match event {
                 Event::Delete(claim) => Change::ClaimGone(VolumeKey::of_claim(&claim)),
@@ -168,8 +170,12 @@ impl Watching {
         let name = pod.metadata.name.clone().unwrap_or_default();
         let is_same = |post: &Post| post.namespace == namespace && post.name == name;
         let mut earlier: Vec<Post> = self.retired.extract_if(.., |post| is_same(post)).collect();
-        let superseded: Vec<String> =
-            self.posts.iter().filter(|(_, post)| is_same(post)).map(|(uid, _)| uid.clone()).collect();
+        let superseded: Vec<String> = self
+            .posts
+            .iter()
+            .filter(|(_, post)| is_same(post))
+            .map(|(uid, _)| uid.clone())
+            .collect();
         for uid in superseded {
             if let Some(post) = self.posts.remove(&uid) {
                 post.wanted.send_replace(Wanted::Gone);
@@ -180,8 +186,13 @@ impl Watching {
         let (wanted, receiver) = watch::channel(Wanted::Pod(Arc::clone(&pod)));
         let sources_changed = Arc::new(Notify::new());
         let references = References::of(&pod);
-        let worker =
-            Worker::new(Arc::clone(&self.context), pod, receiver, Arc::clone(&sources_changed), self.next_number);
+        let worker = Worker::new(
+            Arc::clone(&self.context),
+            pod,
+            receiver,
+            Arc::clone(&sources_changed),
+            self.next_number,
+        );
         let task = tokio::spawn(async move {
             for mut post in earlier {
                 let _ = (&mut post.task).await;
@@ -202,7 +213,11 @@ impl Watching {
     }
 
     fn wake(&self, namespace: &str, reads: impl Fn(&References) -> bool) {
-        for post in self.posts.values().filter(|post| post.namespace == namespace && reads(&post.references)) {
+        for post in self
+            .posts
+            .values()
+            .filter(|post| post.namespace == namespace && reads(&post.references))
+        {
             post.sources_changed.notify_one();
         }
     }
@@ -218,9 +233,17 @@ impl Watching {
     }
 }
 
-fn changes_of<K>(api: Api<K>, change: impl Fn(Event<K>) -> Change + Send + 'static) -> BoxStream<'static, Change>
+fn changes_of<K>(
+    api: Api<K>,
+    change: impl Fn(Event<K>) -> Change + Send + 'static,
+) -> BoxStream<'static, Change>
 where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+    K: Resource<DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned
+        + Send
+        + 'static,
 {
     watcher(api, watcher::Config::default())
         .default_backoff()
@@ -238,7 +261,10 @@ fn of_source<K: Resource>(event: Event<K>, change: impl Fn(String, String) -> Ch
     match event {
         Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
             let metadata = object.meta();
-            change(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+            change(
+                metadata.namespace.clone().unwrap_or_default(),
+                metadata.name.clone().unwrap_or_default(),
+            )
         }
         Event::Init | Event::InitDone => Change::Nothing,
     }

@@ -29,13 +29,17 @@ async fn a_standby_is_seeded_by_its_init_container_and_streams() {
             {"name": "PGDATA", "value": "/var/lib/postgresql/data/pgdata"},
             {"name": "PGPASSWORD", "valueFrom": password}],
         "volumeMounts": [{"name": "data", "mountPath": "/var/lib/postgresql/data"}]}]);
-    standby["spec"]["containers"][0]["command"] =
-        json!(["bash", "-c", "test -f \"$PGDATA/standby.signal\" && exec docker-entrypoint.sh postgres -c hot_standby=on"]);
+    standby["spec"]["containers"][0]["command"] = json!([
+        "bash",
+        "-c",
+        "test -f \"$PGDATA/standby.signal\" && exec docker-entrypoint.sh postgres -c hot_standby=on"
+    ]);
     // The standby comes first: its primary's address holds before the primary is there.
     bench.create_pod(standby).await;
     bench
         .until("db-1", "its init container running", |pod| {
-            container_status(pod, "seed").is_some_and(|s| s.state.is_some_and(|s| s.running.is_some()))
+            container_status(pod, "seed")
+                .is_some_and(|s| s.state.is_some_and(|s| s.running.is_some()))
         })
         .await;
     let mut scripts = primary;
@@ -47,16 +51,22 @@ async fn a_standby_is_seeded_by_its_init_container_and_streams() {
         .as_array_mut()
         .expect("a list")
         .push(json!({"name": "scripts", "configMap": {"name": "scripts", "defaultMode": 0o755}}));
-    let allow = "#!/bin/sh\necho 'host replication all all scram-sha-256' >>\"$PGDATA/pg_hba.conf\"\n";
+    let allow =
+        "#!/bin/sh\necho 'host replication all all scram-sha-256' >>\"$PGDATA/pg_hba.conf\"\n";
     bench.create_config_map("scripts", json!({"allow.sh": allow})).await;
     bench.create_pod(scripts).await;
     let primary = bench.until_ready("db-0").await;
     let standby = bench.until_ready("db-1").await;
     let login = "user=postgres password=right";
-    assert_eq!(ask(&standby, login, "SELECT pg_is_in_recovery()::text").await.as_deref(), Ok("true"));
+    assert_eq!(
+        ask(&standby, login, "SELECT pg_is_in_recovery()::text").await.as_deref(),
+        Ok("true")
+    );
     let streaming = "SELECT string_agg(state, ',') FROM pg_stat_replication";
     assert_eq!(ask(&primary, login, streaming).await.as_deref(), Ok("streaming"));
-    let seeded = container_status(&standby, "seed").and_then(|s| s.state?.terminated).expect("the init container ended");
+    let seeded = container_status(&standby, "seed")
+        .and_then(|s| s.state?.terminated)
+        .expect("the init container ended");
     assert_eq!((seeded.exit_code, seeded.message.as_deref()), (0, Some("seeded\n")));
     assert_eq!(seeded.reason.as_deref(), Some("Completed"));
 }
@@ -72,8 +82,9 @@ async fn a_failed_init_container_holds_the_pod_back_with_its_words() {
     bench.create_pod(pod).await;
     let held = |pod: &Pod| {
         let last = container_status(pod, "check").and_then(|s| s.last_state?.terminated);
-        last.is_some_and(|t| t.exit_code == 7 && t.message.as_deref() == Some("the volume is stale\n"))
-            && waiting(pod, "check").is_some_and(|(reason, _)| reason == "CrashLoopBackOff")
+        last.is_some_and(|t| {
+            t.exit_code == 7 && t.message.as_deref() == Some("the volume is stale\n")
+        }) && waiting(pod, "check").is_some_and(|(reason, _)| reason == "CrashLoopBackOff")
             && waiting(pod, "postgres").is_some_and(|(reason, _)| reason == "PodInitializing")
     };
     let pod = bench.until("db", "held back by its init container", held).await;
@@ -87,15 +98,16 @@ async fn a_failing_liveness_probe_restarts_and_a_missing_program_is_a_start_erro
     let Some(bench) = bench().await else { return };
     bench.create_secret("credentials", json!({"password": "right"})).await;
     let mut pod = postgres_pod("db");
-    pod["spec"]["containers"][0]["livenessProbe"] =
-        json!({"exec": {"command": ["test", "!", "-e", "/tmp/broken"]}, "periodSeconds": 1, "failureThreshold": 1});
+    pod["spec"]["containers"][0]["livenessProbe"] = json!({"exec": {"command": ["test", "!", "-e", "/tmp/broken"]}, "periodSeconds": 1, "failureThreshold": 1});
     bench.create_pod(pod).await;
     bench.until_ready("db").await;
     let target = (bench.namespace.as_str(), "db", "postgres");
     let node = bench.node.as_ref().expect("the node runs");
     let touch = ["touch", "/tmp/broken"].map(str::to_owned);
     assert_eq!(node.exec(target, &touch, bench::PATIENCE).await, Ok((0, String::new())));
-    let restarted = |pod: &Pod| is_ready(pod) && container_status(pod, "postgres").is_some_and(|s| s.restart_count == 1);
+    let restarted = |pod: &Pod| {
+        is_ready(pod) && container_status(pod, "postgres").is_some_and(|s| s.restart_count == 1)
+    };
     bench.until("db", "restarted and Ready", restarted).await;
     bench.until_event("Container postgres failed liveness probe, will be restarted").await;
 
@@ -105,7 +117,9 @@ async fn a_failing_liveness_probe_restarts_and_a_missing_program_is_a_start_erro
     let refused = |pod: &Pod| {
         let last = container_status(pod, "postgres").and_then(|s| s.last_state?.terminated);
         last.is_some_and(|t| {
-            t.reason.as_deref() == Some("StartError") && t.exit_code == 128 && t.message.unwrap_or_default().contains("postgress")
+            t.reason.as_deref() == Some("StartError")
+                && t.exit_code == 128
+                && t.message.unwrap_or_default().contains("postgress")
         })
     };
     bench.until("typo", "StartError", refused).await;
@@ -116,14 +130,19 @@ async fn pods_wait_for_their_claims_and_for_missing_volumes() {
     let Some(bench) = bench().await else { return };
     bench.create_secret("credentials", json!({"password": "right"})).await;
     let mut pod = postgres_pod("db");
-    pod["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    pod["spec"]["volumes"] =
+        json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     bench.create_pod(pod).await;
     let unplaced = |pod: &Pod| {
-        let conditions = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
+        let conditions =
+            pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
         conditions.iter().any(|c| {
             c.type_ == "PodScheduled"
                 && c.reason.as_deref() == Some("Unschedulable")
-                && c.message.as_deref().unwrap_or_default().contains("persistentvolumeclaim \"data\" not found")
+                && c.message
+                    .as_deref()
+                    .unwrap_or_default()
+                    .contains("persistentvolumeclaim \"data\" not found")
         })
     };
     bench.until("db", "unschedulable for want of its claim", unplaced).await;
@@ -133,8 +152,14 @@ async fn pods_wait_for_their_claims_and_for_missing_volumes() {
     let mut pod = postgres_pod("unmounted");
     pod["spec"]["volumes"] = json!([{"name": "data", "configMap": {"name": "absent"}}]);
     bench.create_pod(pod).await;
-    bench.until_event("MountVolume.SetUp failed for volume \"data\" : configmap \"absent\" not found").await;
-    let creating = |pod: &Pod| waiting(pod, "postgres").is_some_and(|(reason, _)| reason == "ContainerCreating");
+    bench
+        .until_event(
+            "MountVolume.SetUp failed for volume \"data\" : configmap \"absent\" not found",
+        )
+        .await;
+    let creating = |pod: &Pod| {
+        waiting(pod, "postgres").is_some_and(|(reason, _)| reason == "ContainerCreating")
+    };
     bench.until("unmounted", "waiting for its volume", creating).await;
     bench.delete_pod("unmounted").await;
     bench.until_gone("unmounted").await;
@@ -150,15 +175,19 @@ async fn the_environment_holds_what_the_template_says_and_no_secret_of_ours() {
             {"name": "AGAIN", "value": "$(NAME) at /tmp/y"}]}]}});
     bench.create_pod(pod).await;
     let done = bench
-        .until("look", "Succeeded", |pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Succeeded"))
+        .until("look", "Succeeded", |pod| {
+            pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Succeeded")
+        })
         .await;
-    let ended = container_status(&done, "postgres").and_then(|s| s.state?.terminated).expect("terminated");
+    let ended =
+        container_status(&done, "postgres").and_then(|s| s.state?.terminated).expect("terminated");
     let text = ended.message.expect("a message");
     let names: std::collections::BTreeSet<&str> =
         text.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     let shell = ["PWD", "OLDPWD", "SHLVL", "_"];
     let expected: std::collections::BTreeSet<&str> = [
-        "AGAIN", "GREETING", "HOME", "HOSTNAME", "LANG", "LC_ALL", "NAME", "PATH", "PGDATA", "PGHOST", "PG_MAJOR", "USER",
+        "AGAIN", "GREETING", "HOME", "HOSTNAME", "LANG", "LC_ALL", "NAME", "PATH", "PGDATA",
+        "PGHOST", "PG_MAJOR", "USER",
     ]
     .into();
     let beyond: Vec<_> = names.difference(&expected).filter(|name| !shell.contains(name)).collect();
@@ -169,4 +198,53 @@ async fn the_environment_holds_what_the_template_says_and_no_secret_of_ours() {
     if nix::unistd::Uid::effective().is_root() {
         assert_ne!(text.lines().last(), Some("0"), "containers never run as root");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn volumes_are_made_grown_and_removed_for_claims_of_the_nodes_own_class() {
+    use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+    use k8s_openapi::api::storage::v1::StorageClass;
+    use kube::Api;
+    use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+    let Some(bench) = bench().await else { return };
+    bench.create_secret("credentials", json!({"password": "right"})).await;
+    let class: StorageClass = serde_json::from_value(json!({"metadata": {"name": bench.namespace},
+        "provisioner": localnode::PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": true}))
+    .expect("a class");
+    Api::all(bench.client.clone()).create(&PostParams::default(), &class).await.expect("accepted");
+    let claims: Api<PersistentVolumeClaim> =
+        Api::namespaced(bench.client.clone(), &bench.namespace);
+    let claim = serde_json::from_value(json!({"metadata": {"name": "data"}, "spec": {
+        "storageClassName": bench.namespace, "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}}))
+    .expect("a claim");
+    claims.create(&PostParams::default(), &claim).await.expect("accepted");
+    let mut pod = postgres_pod("db");
+    pod["spec"]["volumes"] =
+        json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    bench.create_pod(pod).await;
+    bench.until_ready("db").await;
+    let more = Patch::Merge(json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}}));
+    claims.patch("data", &PatchParams::default(), &more).await.expect("the class allows it");
+    bench::wait_for("the claim's new size", async || {
+        let claim = claims.get("data").await.expect("there");
+        claim.status.and_then(|s| s.capacity).is_some_and(|c| c["storage"].0 == "2Gi")
+    })
+    .await;
+    let volume =
+        claims.get("data").await.expect("there").spec.and_then(|s| s.volume_name).expect("bound");
+    bench.delete_pod("db").await;
+    bench.until_gone("db").await;
+    claims.delete("data", &DeleteParams::default()).await.expect("accepted");
+    let volumes: Api<PersistentVolume> = Api::all(bench.client.clone());
+    bench::wait_for("the volume removed", async || {
+        volumes.get_opt(&volume).await.expect("readable").is_none()
+    })
+    .await;
+    let folders = bench.state_dir.join("c");
+    bench::wait_for("its folder removed", async || {
+        std::fs::read_dir(&folders).is_ok_and(|entries| entries.count() == 0)
+    })
+    .await;
 }

@@ -26,9 +26,10 @@ async fn with_a_running_database() -> Option<Bench> {
 
 /// Names of POSIX shared memory of PostgreSQL servers, which a killed server would leave.
 fn shared_memory_of(folder: &std::path::Path) -> Option<String> {
-    let pid_file = std::fs::read_dir(folder.join("p")).ok()?.filter_map(Result::ok).find_map(|pod| {
-        std::fs::read_to_string(pod.path().join("v0/pgdata/postmaster.pid")).ok()
-    })?;
+    let pid_file =
+        std::fs::read_dir(folder.join("p")).ok()?.filter_map(Result::ok).find_map(|pod| {
+            std::fs::read_to_string(pod.path().join("v0/pgdata/postmaster.pid")).ok()
+        })?;
     // Line 7: key and id of the System V segment that marks the data folder as in use.
     pid_file.lines().nth(6).and_then(|line| line.split_whitespace().nth(1)).map(str::to_owned)
 }
@@ -54,7 +55,10 @@ async fn a_panic_leaves_nothing() {
     let Some(mut bench) = with_a_running_database().await else { return };
     let node = bench.node.take().expect("the node runs");
     let panicked = tokio::spawn(async move {
-        assert!(node.state_dir().as_os_str().is_empty(), "this panics on purpose with the node in hand");
+        assert!(
+            node.state_dir().as_os_str().is_empty(),
+            "this panics on purpose with the node in hand"
+        );
     })
     .await;
     assert!(panicked.is_err_and(|error| error.is_panic()));
@@ -67,7 +71,10 @@ async fn a_pod_force_deleted_while_the_node_looks_on_is_stopped() {
     let Some(bench) = with_a_running_database().await else { return };
     let force = kube::api::DeleteParams { grace_period_seconds: Some(0), ..Default::default() };
     bench.pods().delete("db", &force).await.expect("the pod is deleted");
-    wait_for("no process of the pod", async || processes_below(&bench.state_dir.join("p")).is_empty()).await;
+    wait_for("no process of the pod", async || {
+        processes_below(&bench.state_dir.join("p")).is_empty()
+    })
+    .await;
     wait_for("no file of the pod", async || {
         std::fs::read_dir(bench.state_dir.join("p")).is_ok_and(|entries| entries.count() == 0)
     })
@@ -103,8 +110,9 @@ async fn a_killed_host_leaves_nothing() {
 
 async fn host(kubeconfig: &str) {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
-    let config =
-        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a config");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .expect("a config");
     let bench = Bench {
         client: Client::try_from(config).expect("a client"),
         namespace: std::env::var(HOST_NAMESPACE).expect("set by the test"),

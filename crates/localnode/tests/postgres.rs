@@ -9,7 +9,9 @@ use serde_json::json;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_with_everything_comes_ready_and_keeps_its_data() {
     let Some(mut bench) = bench().await else { return };
-    bench.create_secret("credentials", json!({"password": "right/tmp/one", "app": "app's own"})).await;
+    bench
+        .create_secret("credentials", json!({"password": "right/tmp/one", "app": "app's own"}))
+        .await;
     bench.create_claim("data-db-0").await;
     bench
         .create_config_map(
@@ -41,7 +43,8 @@ async fn a_database_with_everything_comes_ready_and_keeps_its_data() {
         {"name": "config", "mountPath": "/etc/steadfast"},
         {"name": "secrets", "mountPath": "/etc/secrets"},
         {"name": "run", "mountPath": "/var/run/postgresql"},
-        {"name": "scripts", "mountPath": "/docker-entrypoint-initdb.d"}]);
+        {"name": "scripts", "mountPath": "/docker-entrypoint-initdb.d/10-role.sh", "subPath": "10-role.sh"},
+        {"name": "scripts", "mountPath": "/docker-entrypoint-initdb.d/20-table.sql", "subPath": "20-table.sql"}]);
     pod["spec"]["volumes"] = json!([
         {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}},
         {"name": "config", "configMap": {"name": "config"}},
@@ -53,23 +56,34 @@ async fn a_database_with_everything_comes_ready_and_keeps_its_data() {
     let superuser = "user=postgres password=right/tmp/one dbname=shop";
     assert_eq!(ask(&running, superuser, "SELECT how FROM seen").await.as_deref(), Ok("by script"));
     assert_eq!(ask(&running, superuser, "SHOW max_connections").await.as_deref(), Ok("23"));
-    assert_eq!(ask(&running, superuser, "SHOW listen_addresses").await, Ok(bench::address(&running)));
+    assert_eq!(
+        ask(&running, superuser, "SHOW listen_addresses").await,
+        Ok(bench::address(&running))
+    );
     let app = "user=app password='app\\'s own' dbname=shop";
     assert_eq!(ask(&running, app, "SELECT current_user::text").await.as_deref(), Ok("app"));
-    for wrong in ["user=postgres password=wrong dbname=shop", "user=app password=right dbname=shop"] {
-        let refusal = ask(&running, wrong, "SELECT ''::text").await.expect_err("a wrong password is refused");
+    for wrong in ["user=postgres password=wrong dbname=shop", "user=app password=right dbname=shop"]
+    {
+        let refusal =
+            ask(&running, wrong, "SELECT ''::text").await.expect_err("a wrong password is refused");
         assert!(refusal.starts_with("28P01"), "{refusal}");
     }
-    let first_log = bench.node.as_ref().and_then(|node| node.logs(&bench.namespace, "db-0", "postgres"));
+    let first_log =
+        bench.node.as_ref().and_then(|node| node.logs(&bench.namespace, "db-0", "postgres"));
     assert!(first_log.expect("a log").contains("init process complete"));
 
     bench.delete_pod("db-0").await;
     bench.until_gone("db-0").await;
-    assert_eq!(bench::processes_below(&bench.state_dir.join("c")), Vec::<String>::new(), "the server is stopped");
+    assert_eq!(
+        bench::processes_below(&bench.state_dir.join("c")),
+        Vec::<String>::new(),
+        "the server is stopped"
+    );
     bench.create_pod(pod).await;
     let again = bench.until_ready("db-0").await;
     assert_eq!(ask(&again, superuser, "SELECT how FROM seen").await.as_deref(), Ok("by script"));
-    let second_log = bench.node.as_ref().and_then(|node| node.logs(&bench.namespace, "db-0", "postgres"));
+    let second_log =
+        bench.node.as_ref().and_then(|node| node.logs(&bench.namespace, "db-0", "postgres"));
     let second_log = second_log.expect("a log");
     assert!(second_log.contains("Skipping initialization"), "{second_log}");
     bench.until_event("which is not the version asked for").await;
@@ -87,10 +101,12 @@ async fn the_images_defaults_let_nobody_in_without_the_password() {
     let pod = bench.until_ready("plain").await;
     let good = ask(&pod, "user=postgres password=right", "SELECT current_database()::text").await;
     assert_eq!(good.as_deref(), Ok("postgres"));
-    let refusal = ask(&pod, "user=postgres password=wrong", "SELECT ''::text").await.expect_err("refused");
+    let refusal =
+        ask(&pod, "user=postgres password=wrong", "SELECT ''::text").await.expect_err("refused");
     assert!(refusal.starts_with("28P01"), "{refusal}");
     let node = bench.node.as_ref().expect("the node runs");
-    let question = ["psql", "-U", "postgres", "-Atc", "SHOW unix_socket_directories"].map(str::to_owned);
+    let question =
+        ["psql", "-U", "postgres", "-Atc", "SHOW unix_socket_directories"].map(str::to_owned);
     let target = (bench.namespace.as_str(), "plain", "postgres");
     let (code, output) = node.exec(target, &question, bench::PATIENCE).await.expect("exec works");
     assert_eq!(code, 0, "{output}");
@@ -105,7 +121,9 @@ async fn an_image_that_cannot_be_had_is_reported_and_a_good_one_taken_up() {
     pod["spec"]["containers"][0]["image"] = json!("postgres:does-not-exist");
     bench.create_pod(pod).await;
     let reason = |wanted: &'static str| {
-        move |pod: &k8s_openapi::api::core::v1::Pod| waiting(pod, "postgres").is_some_and(|(r, _)| r == wanted)
+        move |pod: &k8s_openapi::api::core::v1::Pod| {
+            waiting(pod, "postgres").is_some_and(|(r, _)| r == wanted)
+        }
     };
     let stuck = bench.until("db", "ImagePullBackOff", reason("ImagePullBackOff")).await;
     let (_, message) = waiting(&stuck, "postgres").expect("waiting");
@@ -120,7 +138,8 @@ async fn missing_configuration_is_named_and_waited_for() {
     bench.create_pod(postgres_pod("db")).await;
     let message_is = |text: String| {
         move |pod: &k8s_openapi::api::core::v1::Pod| {
-            waiting(pod, "postgres").is_some_and(|(r, m)| r == "CreateContainerConfigError" && m == text)
+            waiting(pod, "postgres")
+                .is_some_and(|(r, m)| r == "CreateContainerConfigError" && m == text)
         }
     };
     let absent = "secret \"credentials\" not found".to_owned();
@@ -131,7 +150,10 @@ async fn missing_configuration_is_named_and_waited_for() {
     let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> =
         kube::Api::namespaced(bench.client.clone(), &bench.namespace);
     let patch = kube::api::Patch::Merge(json!({"stringData": {"password": "right"}}));
-    secrets.patch("credentials", &kube::api::PatchParams::default(), &patch).await.expect("the Secret is patched");
+    secrets
+        .patch("credentials", &kube::api::PatchParams::default(), &patch)
+        .await
+        .expect("the Secret is patched");
     bench.until_ready("db").await;
     bench.until_event("Error: secret \"credentials\" not found").await;
 }
@@ -183,7 +205,9 @@ async fn a_failing_init_script_ends_the_container_and_leaves_what_the_image_leav
     bench.create_pod(pod).await;
     let failed_once = |pod: &k8s_openapi::api::core::v1::Pod| {
         let last = container_status(pod, "postgres").and_then(|s| s.last_state?.terminated);
-        last.is_some_and(|t| t.exit_code == 3 && t.message.unwrap_or_default().contains("no_such_function"))
+        last.is_some_and(|t| {
+            t.exit_code == 3 && t.message.unwrap_or_default().contains("no_such_function")
+        })
     };
     bench.until("db", "the script's exit code and words", failed_once).await;
     // The half-initialised folder is taken for a whole one at the second start, as with the real image.
@@ -197,11 +221,21 @@ async fn probes_and_mounted_files_decide_about_readiness() {
     bench.create_config_map("switch", json!({"state": "off"})).await;
     let mut pod = postgres_pod("db");
     let container = &mut pod["spec"]["containers"][0];
-    container["readinessProbe"]["exec"]["command"] =
-        json!(["sh", "-c", "pg_isready -U postgres && grep -q on /etc/switch/state || { echo switched off; exit 1; }"]);
-    container["livenessProbe"] = json!({"tcpSocket": {"port": "postgres"}, "initialDelaySeconds": 60});
-    container["volumeMounts"].as_array_mut().expect("a list").push(json!({"name": "s", "mountPath": "/etc/switch"}));
-    pod["spec"]["volumes"].as_array_mut().expect("a list").push(json!({"name": "s", "configMap": {"name": "switch"}}));
+    container["readinessProbe"]["exec"]["command"] = json!([
+        "sh",
+        "-c",
+        "pg_isready -U postgres && grep -q on /etc/switch/state || { echo switched off; exit 1; }"
+    ]);
+    container["livenessProbe"] =
+        json!({"tcpSocket": {"port": "postgres"}, "initialDelaySeconds": 60});
+    container["volumeMounts"]
+        .as_array_mut()
+        .expect("a list")
+        .push(json!({"name": "s", "mountPath": "/etc/switch"}));
+    pod["spec"]["volumes"]
+        .as_array_mut()
+        .expect("a list")
+        .push(json!({"name": "s", "configMap": {"name": "switch"}}));
     bench.create_pod(pod).await;
     bench.until_event("Readiness probe failed").await;
     bench.until_event("switched off").await;
@@ -209,7 +243,9 @@ async fn probes_and_mounted_files_decide_about_readiness() {
         kube::Api::namespaced(bench.client.clone(), &bench.namespace);
     let set = async |state: &str| {
         let patch = kube::api::Patch::Merge(json!({"data": {"state": state}}));
-        maps.patch("switch", &kube::api::PatchParams::default(), &patch).await.expect("the ConfigMap is patched");
+        maps.patch("switch", &kube::api::PatchParams::default(), &patch)
+            .await
+            .expect("the ConfigMap is patched");
     };
     set("on").await;
     let pod = bench.until_ready("db").await;

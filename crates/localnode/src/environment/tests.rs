@@ -48,8 +48,16 @@ fn values_come_from_every_kind_of_source() {
     ])))
     .expect("all sources exist");
     let expected = [
-        ("A", "1"), ("APP", "x"), ("B", "1$(C)$(A)"), ("CPU", "2"), ("IP", "127.77.0.9"), ("K", "v"),
-        ("MEM", "1024"), ("NAME", "db-0"), ("P", "hush"), ("URI", "u:hush@h"),
+        ("A", "1"),
+        ("APP", "x"),
+        ("B", "1$(C)$(A)"),
+        ("CPU", "2"),
+        ("IP", "127.77.0.9"),
+        ("K", "v"),
+        ("MEM", "1024"),
+        ("NAME", "db-0"),
+        ("P", "hush"),
+        ("URI", "u:hush@h"),
     ];
     assert_eq!(made, expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
 }
@@ -61,21 +69,35 @@ fn env_overrides_env_from() {
                     {"secretRef": {"name": "no", "optional": true}}],
         "env": [{"name": "X_k", "value": "own"}]}))
     .expect("sources exist");
-    assert_eq!(made, [("X_j", "w"), ("X_k", "own")].map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+    assert_eq!(
+        made,
+        [("X_j", "w"), ("X_k", "own")].map(|(k, v)| (k.to_owned(), v.to_owned())).into()
+    );
 }
 
 #[test]
 fn missing_sources_are_named_as_a_kubelet_names_them() {
     for (from, expected) in [
         (json!({"secretKeyRef": {"name": "no", "key": "k"}}), "secret \"no\" not found"),
-        (json!({"secretKeyRef": {"name": "s", "key": "nope"}}), "couldn't find key nope in Secret ns/s"),
+        (
+            json!({"secretKeyRef": {"name": "s", "key": "nope"}}),
+            "couldn't find key nope in Secret ns/s",
+        ),
         (json!({"configMapKeyRef": {"name": "no", "key": "k"}}), "configmap \"no\" not found"),
-        (json!({"configMapKeyRef": {"name": "c", "key": "no"}}), "couldn't find key no in ConfigMap ns/c"),
-        (json!({"secretKeyRef": {"name": "s", "key": "bytes"}}), "key bytes of Secret s is not valid UTF-8 text"),
+        (
+            json!({"configMapKeyRef": {"name": "c", "key": "no"}}),
+            "couldn't find key no in ConfigMap ns/c",
+        ),
+        (
+            json!({"secretKeyRef": {"name": "s", "key": "bytes"}}),
+            "key bytes of Secret s is not valid UTF-8 text",
+        ),
     ] {
-        let error = check(with_env(json!([{"name": "E", "valueFrom": from}]))).expect_err("missing");
+        let error =
+            check(with_env(json!([{"name": "E", "valueFrom": from}]))).expect_err("missing");
         assert_eq!(error.to_string(), expected);
     }
-    let error = check(json!({"name": "m", "envFrom": [{"secretRef": {"name": "no"}}]})).expect_err("missing");
+    let error = check(json!({"name": "m", "envFrom": [{"secretRef": {"name": "no"}}]}))
+        .expect_err("missing");
     assert_eq!(error.to_string(), "secret \"no\" not found");
 }

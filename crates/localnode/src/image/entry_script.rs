@@ -26,8 +26,9 @@ pub(crate) fn request(arguments: &[String]) -> Request {
         Some((first, _)) if first.starts_with('-') => ("postgres", arguments),
         Some((first, rest)) => (first.as_str(), rest),
     };
-    let asks_for_help =
-        rest.iter().any(|a| matches!(a.as_str(), "-?" | "--help" | "--describe-config" | "-V" | "--version"));
+    let asks_for_help = rest
+        .iter()
+        .any(|a| matches!(a.as_str(), "-?" | "--help" | "--describe-config" | "-V" | "--version"));
     if program == "postgres" && !asks_for_help {
         return Request::Server(rest.to_vec());
     }
@@ -40,7 +41,8 @@ pub(crate) fn network_arguments(address: Option<Ipv4Addr>, sockets: Option<&Path
     let listen = address.map(|address| address.to_string()).unwrap_or_default();
     let mut arguments = vec!["-c".to_owned(), format!("listen_addresses={listen}")];
     if let Some(folder) = sockets {
-        arguments.extend(["-c".to_owned(), format!("unix_socket_directories={}", folder.display())]);
+        arguments
+            .extend(["-c".to_owned(), format!("unix_socket_directories={}", folder.display())]);
     }
     arguments
 }
@@ -50,7 +52,15 @@ pub(crate) fn listens(arguments: &[String]) -> bool {
     let not_a_server = |argument: &String| {
         matches!(
             argument.as_str(),
-            "--single" | "--boot" | "--check" | "--describe-config" | "-V" | "--version" | "--help" | "-?" | "-C"
+            "--single"
+                | "--boot"
+                | "--check"
+                | "--describe-config"
+                | "-V"
+                | "--version"
+                | "--help"
+                | "-?"
+                | "-C"
         )
     };
     !arguments.iter().any(not_a_server)
@@ -94,7 +104,11 @@ pub(crate) fn init_file(name: &str, executable: bool) -> InitFile {
 ///
 /// In a pod 127.0.0.1 is only the pod itself. On one shared loopback every client comes from there, and a
 /// wrong password would be let in.
-pub(crate) fn host_authentication(initial: &str, pod_address: Option<Ipv4Addr>, method: &str) -> String {
+pub(crate) fn host_authentication(
+    initial: &str,
+    pod_address: Option<Ipv4Addr>,
+    method: &str,
+) -> String {
     let own = pod_address.unwrap_or(Ipv4Addr::LOCALHOST).to_string();
     let moved = initial.replace("127.0.0.1/32", &format!("{own}/32"));
     let warning = if method == "trust" {
@@ -149,7 +163,8 @@ mod tests {
     #[test]
     fn nobody_is_trusted_for_coming_from_the_machines_loopback() {
         let initial = "local all all trust\nhost all all 127.0.0.1/32 trust\n";
-        let text = host_authentication(initial, Some(Ipv4Addr::new(127, 77, 0, 2)), "scram-sha-256");
+        let text =
+            host_authentication(initial, Some(Ipv4Addr::new(127, 77, 0, 2)), "scram-sha-256");
         assert_eq!(
             text,
             "local all all trust\nhost all all 127.77.0.2/32 trust\n\nhost all all all scram-sha-256\n"

@@ -87,7 +87,9 @@ fn split(reference: &str) -> Option<Parts<'_>> {
         && repository.split('/').all(|part| {
             part.starts_with(|c: char| c.is_ascii_alphanumeric())
                 && part.ends_with(|c: char| c.is_ascii_alphanumeric())
-                && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-:".contains(c))
+                && part
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-:".contains(c))
         });
     let tag_ok = tag.is_none_or(|tag| {
         (1..=128).contains(&tag.len())
@@ -103,9 +105,11 @@ fn split(reference: &str) -> Option<Parts<'_>> {
 }
 
 fn canonical(parts: &Parts<'_>) -> String {
-    let registry = parts.repository.split_once('/').map(|(first, _)| first).filter(|first| {
-        first.contains(['.', ':']) || *first == "localhost"
-    });
+    let registry = parts
+        .repository
+        .split_once('/')
+        .map(|(first, _)| first)
+        .filter(|first| first.contains(['.', ':']) || *first == "localhost");
     let prefix = match (registry, parts.repository.contains('/')) {
         (Some(_), _) => "",
         (None, true) => "docker.io/",
@@ -128,7 +132,9 @@ fn not_found_message(parts: &Parts<'_>) -> String {
 
 fn leading_number(tag: &str) -> Option<u32> {
     let end = tag.find(|c: char| !c.is_ascii_digit()).unwrap_or(tag.len());
-    let rest_begins_well = tag[end..].is_empty() || tag[end..].starts_with(['.', '-']) || tag[end..].starts_with(char::is_alphabetic);
+    let rest_begins_well = tag[end..].is_empty()
+        || tag[end..].starts_with(['.', '-'])
+        || tag[end..].starts_with(char::is_alphabetic);
     rest_begins_well.then(|| tag[..end].parse().ok()).flatten()
 }
 
@@ -152,7 +158,9 @@ mod tests {
         ] {
             assert_eq!(runs(reference), Ok(major), "{reference}");
         }
-        for reference in ["postgres:does-not-exist", "postgres:19", "postgres:8", "busybox", "postgres/app:17"] {
+        for reference in
+            ["postgres:does-not-exist", "postgres:19", "postgres:8", "busybox", "postgres/app:17"]
+        {
             assert!(matches!(runs(reference), Err(PullError::NotFound(_))), "{reference}");
         }
         for reference in ["", "Postgres:17", "postgres:", "post gres", "postgres@sha256:12"] {

@@ -4,7 +4,8 @@
 //! Source of the contract: reference/database.md section 1.
 
 use super::entry_script::{
-    INIT_FOLDER, InitFile, Request, host_authentication, init_file, listens, network_arguments, request,
+    INIT_FOLDER, InitFile, Request, host_authentication, init_file, listens, network_arguments,
+    request,
 };
 use super::settings::Settings;
 use crate::log_file::LogFile;
@@ -70,7 +71,11 @@ impl Surroundings {
     pub(crate) fn resolve(&self, words: &[String]) -> Result<Program, String> {
         let (name, rest) = words.split_first().ok_or_else(|| "no command specified".to_owned())?;
         let path = self.find(name).ok_or_else(|| {
-            let place = if name.contains('/') { "no such file or directory" } else { "executable file not found in $PATH" };
+            let place = if name.contains('/') {
+                "no such file or directory"
+            } else {
+                "executable file not found in $PATH"
+            };
             format!("exec: \"{name}\": {place}")
         })?;
         let mut arguments = rest.to_vec();
@@ -85,7 +90,8 @@ impl Surroundings {
         if let Some(file) = name.strip_prefix('/') {
             let path = Path::new(name);
             // The image's own folders of programs are this machine's, whatever version they name.
-            let of_image = file.starts_with("usr/lib/postgresql/") || file.starts_with("usr/local/bin/");
+            let of_image =
+                file.starts_with("usr/lib/postgresql/") || file.starts_with("usr/local/bin/");
             let short = file.rsplit('/').next().unwrap_or_default();
             return if of_image && own(short).is_some() {
                 own(short)
@@ -98,7 +104,9 @@ impl Surroundings {
         }
         let search = self.environment.get("PATH").map(String::as_str).unwrap_or_default();
         own(name).or_else(|| {
-            std::env::split_paths(search).map(|folder| folder.join(name)).find(|path| path.is_file())
+            std::env::split_paths(search)
+                .map(|folder| folder.join(name))
+                .find(|path| path.is_file())
         })
     }
 
@@ -149,21 +157,36 @@ impl Surroundings {
         Ok(())
     }
 
-    async fn create_cluster(&self, settings: &Settings, stop: &mut StopListener) -> Result<(), Ended> {
+    async fn create_cluster(
+        &self,
+        settings: &Settings,
+        stop: &mut StopListener,
+    ) -> Result<(), Ended> {
         let password_file = self.folder.join("pw");
         let _ = fs::remove_file(&password_file);
         write_private(&password_file, format!("{}\n", settings.password).as_bytes(), self.owner())
-            .map_err(|error| self.refuse(&format!("error: cannot write the password file: {error}"), 1))?;
-        let mut arguments =
-            vec![format!("--username={}", settings.user), format!("--pwfile={}", password_file.display())];
+            .map_err(|error| {
+                self.refuse(&format!("error: cannot write the password file: {error}"), 1)
+            })?;
+        let mut arguments = vec![
+            format!("--username={}", settings.user),
+            format!("--pwfile={}", password_file.display()),
+        ];
         arguments.extend(settings.initdb_arguments.iter().cloned());
-        arguments.extend(settings.wal_folder.iter().flat_map(|folder| ["--waldir".to_owned(), folder.clone()]));
-        let exit = self.run(&self.program(&self.bin_dir.join("initdb"), &arguments), "", stop).await;
+        arguments.extend(
+            settings.wal_folder.iter().flat_map(|folder| ["--waldir".to_owned(), folder.clone()]),
+        );
+        let exit =
+            self.run(&self.program(&self.bin_dir.join("initdb"), &arguments), "", stop).await;
         let _ = fs::remove_file(&password_file);
         ok_or_ended(exit)
     }
 
-    async fn write_host_authentication(&self, settings: &Settings, options: &[String]) -> Result<(), Ended> {
+    async fn write_host_authentication(
+        &self,
+        settings: &Settings,
+        options: &[String],
+    ) -> Result<(), Ended> {
         let default = self
             .ask("password_encryption", options)
             .await
@@ -234,7 +257,12 @@ impl Surroundings {
         Ok(())
     }
 
-    async fn run_init_file(&self, name: &str, settings: &Settings, stop: &mut StopListener) -> Exit {
+    async fn run_init_file(
+        &self,
+        name: &str,
+        settings: &Settings,
+        stop: &mut StopListener,
+    ) -> Exit {
         let path = self.init_folder.join(name).to_string_lossy().into_owned();
         let kind = init_file(name, is_executable(Path::new(&path)));
         let verb = match kind {
@@ -297,7 +325,9 @@ impl Surroundings {
     async fn sockets_for(&self, options: &[String]) -> Option<&Path> {
         self.own_sockets(options)?;
         match self.ask("unix_socket_directories", options).await.as_deref() {
-            Ok("/var/run/postgresql" | "/run/postgresql" | "/tmp" | "") | Err(_) => Some(&self.sockets),
+            Ok("/var/run/postgresql" | "/run/postgresql" | "/tmp" | "") | Err(_) => {
+                Some(&self.sockets)
+            }
             Ok(_) => None,
         }
     }
@@ -323,10 +353,18 @@ impl Surroundings {
     }
 
     /// Runs a program to its end, or stops it when the order comes.
-    pub(crate) async fn run(&self, program: &Program, input: &str, stop: &mut StopListener) -> Exit {
+    pub(crate) async fn run(
+        &self,
+        program: &Program,
+        input: &str,
+        stop: &mut StopListener,
+    ) -> Exit {
         let mut running = match self.starter.start(program, &self.log, input) {
             Ok(running) => running,
-            Err(error) => return self.refuse(&format!("cannot run {}: {error}", program.path.display()), 126),
+            Err(error) => {
+                return self
+                    .refuse(&format!("cannot run {}: {error}", program.path.display()), 126);
+            }
         };
         tokio::select! {
             exit = running.wait() => exit,

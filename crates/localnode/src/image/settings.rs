@@ -27,7 +27,8 @@ impl Settings {
         environment: &BTreeMap<String, String>,
         read_file: impl Fn(&str) -> io::Result<String>,
     ) -> Result<Self, String> {
-        let value = |name: &str, default: &str| file_or_value(environment, name, default, &read_file);
+        let value =
+            |name: &str, default: &str| file_or_value(environment, name, default, &read_file);
         let plain = |name: &str| environment.get(name).filter(|value| !value.is_empty()).cloned();
         let password = value("POSTGRES_PASSWORD", "")?;
         let user = value("POSTGRES_USER", "postgres")?;
@@ -76,7 +77,9 @@ fn file_or_value(
     let given = |name: &str| environment.get(name).filter(|value| !value.is_empty());
     let file_name = format!("{name}_FILE");
     match (given(name), given(&file_name)) {
-        (Some(_), Some(_)) => Err(format!("error: both {name} and {file_name} are set (but are exclusive)")),
+        (Some(_), Some(_)) => {
+            Err(format!("error: both {name} and {file_name} are set (but are exclusive)"))
+        }
         (Some(value), None) => Ok(value.clone()),
         (None, Some(path)) => read_file(path)
             .map(|text| text.trim_end_matches('\n').to_owned())
@@ -126,7 +129,8 @@ mod tests {
     use super::*;
 
     fn check(variables: &[(&str, &str)]) -> Result<Settings, String> {
-        let environment = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let environment =
+            variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         Settings::read(&environment, |path| match path {
             "/secret" => Ok("hush\n".to_owned()),
             _ => Err(io::Error::new(io::ErrorKind::NotFound, "no such file")),
@@ -158,7 +162,8 @@ mod tests {
             (vec![], "Database is uninitialized and superuser password is not specified."),
             (vec![("POSTGRES_HOST_AUTH_METHOD", "md5")], "superuser password is not specified"),
         ] {
-            let error = check(&variables).and_then(|settings| settings.verify()).expect_err("refused");
+            let error =
+                check(&variables).and_then(|settings| settings.verify()).expect_err("refused");
             assert!(error.contains(expected), "{error}");
         }
         let trusting = check(&[("POSTGRES_HOST_AUTH_METHOD", "trust")]);

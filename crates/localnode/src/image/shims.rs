@@ -36,7 +36,9 @@ impl Surroundings {
             (quoted(&self.folder.join(ENVIRONMENT)), quoted(&self.folder.join(ARGUMENTS)));
         write_script(
             &bin.join("docker-entrypoint.sh"),
-            &format!("umask 077\nenv -0 >{environment}\n: >{arguments}\nfor word; do printf '%s\\0' \"$word\" >>{arguments}; done"),
+            &format!(
+                "umask 077\nenv -0 >{environment}\n: >{arguments}\nfor word; do printf '%s\\0' \"$word\" >>{arguments}; done"
+            ),
         )
     }
 

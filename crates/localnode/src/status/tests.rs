@@ -19,22 +19,39 @@ fn at(second: i64) -> Timestamp {
 
 fn ending(code: i32) -> Ending {
     let reason = if code == 0 { "Completed" } else { "Error" };
-    Ending { exit: Exit::with_code(code), reason, message: "why".into(), started: at(1), finished: at(2), run: 1 }
+    Ending {
+        exit: Exit::with_code(code),
+        reason,
+        message: "why".into(),
+        started: at(1),
+        finished: at(2),
+        run: 1,
+    }
 }
 
 fn record(init: Situation, main: Situation) -> PodRecord {
-    let mut containers = vec![ContainerRecord::new("i", Role::Init), ContainerRecord::new("m", Role::App)];
+    let mut containers =
+        vec![ContainerRecord::new("i", Role::Init), ContainerRecord::new("m", Role::App)];
     containers[0].situation = init;
     containers[0].run = 1;
     containers[1].run = u32::from(!matches!(main, Situation::Waiting { .. }));
     containers[1].situation = main;
-    PodRecord { containers, address: Some(Ipv4Addr::new(127, 77, 0, 4)), accepted: at(0), policy: RestartPolicy::Always }
+    PodRecord {
+        containers,
+        address: Some(Ipv4Addr::new(127, 77, 0, 4)),
+        accepted: at(0),
+        policy: RestartPolicy::Always,
+    }
 }
 
 fn condition(status: &PodStatus, kind: &str) -> (String, Option<String>, Option<i64>) {
     let conditions = status.conditions.as_ref().expect("conditions");
     let found = conditions.iter().find(|c| c.type_ == kind).expect(kind);
-    (found.status.clone(), found.message.clone(), found.last_transition_time.as_ref().map(|t| t.0.as_second()))
+    (
+        found.status.clone(),
+        found.message.clone(),
+        found.last_transition_time.as_ref().map(|t| t.0.as_second()),
+    )
 }
 
 #[test]
@@ -59,9 +76,15 @@ fn what_is_missing_is_named() {
     let status = build(&pod(), &record(up, waiting), at(10));
     assert_eq!(status.phase.as_deref(), Some("Pending"));
     let (value, message, _) = condition(&status, "Initialized");
-    assert_eq!((value.as_str(), message.as_deref()), ("False", Some("containers with incomplete status: [i]")));
+    assert_eq!(
+        (value.as_str(), message.as_deref()),
+        ("False", Some("containers with incomplete status: [i]"))
+    );
     let (value, message, _) = condition(&status, "Ready");
-    assert_eq!((value.as_str(), message.as_deref()), ("False", Some("containers with unready status: [m]")));
+    assert_eq!(
+        (value.as_str(), message.as_deref()),
+        ("False", Some("containers with unready status: [m]"))
+    );
 }
 
 #[test]

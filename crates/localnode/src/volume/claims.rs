@@ -1,9 +1,14 @@
 //! Folders of persistent volumes: one a volume, kept over the restarts of pods, removed with the volume.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use kube::{Api, Client};
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Annotation by which a scheduler names the node for a claim.
+pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 /// The folders by the key of their volume. Names on disk are short numbers, since a socket's path may
 /// have 107 bytes at most.
@@ -59,6 +64,8 @@ impl VolumeKey {
 pub(crate) enum ClaimState {
     /// Bound to this volume.
     Bound(VolumeKey),
+    /// Not yet: its storage class binds it once a node is chosen for its first pod.
+    WaitingForConsumer,
     /// Not yet, for this reason in the scheduler's words.
     Waiting(String),
 }
@@ -70,10 +77,17 @@ pub(crate) async fn look(client: &Client, namespace: &str, name: &str) -> kube::
         return Ok(ClaimState::Waiting(format!("persistentvolumeclaim \"{name}\" not found")));
     };
     if claim.metadata.deletion_timestamp.is_some() {
-        return Ok(ClaimState::Waiting(format!("persistentvolumeclaim \"{name}\" is being deleted")));
+        return Ok(ClaimState::Waiting(format!(
+            "persistentvolumeclaim \"{name}\" is being deleted"
+        )));
     }
     let Some(volume_name) = bound_volume(&claim) else {
-        return Ok(ClaimState::Waiting("pod has unbound immediate PersistentVolumeClaims".to_owned()));
+        if waits_for_consumer(client, &claim).await? {
+            return Ok(ClaimState::WaitingForConsumer);
+        }
+        return Ok(ClaimState::Waiting(
+            "pod has unbound immediate PersistentVolumeClaims".to_owned(),
+        ));
     };
     let volumes: Api<PersistentVolume> = Api::all(client.clone());
     let key = match volumes.get_opt(volume_name).await? {
@@ -81,6 +95,36 @@ pub(crate) async fn look(client: &Client, namespace: &str, name: &str) -> kube::
         None => VolumeKey::of_claim(&claim),
     };
     Ok(ClaimState::Bound(key))
+}
+
+async fn waits_for_consumer(client: &Client, claim: &PersistentVolumeClaim) -> kube::Result<bool> {
+    let spec = claim.spec.as_ref();
+    let named = |name: Option<&String>| name.is_some_and(|name| !name.is_empty());
+    let Some(class) = spec.and_then(|spec| spec.storage_class_name.as_deref()) else {
+        return Ok(false);
+    };
+    if class.is_empty() || named(spec.and_then(|spec| spec.volume_name.as_ref())) {
+        return Ok(false);
+    }
+    let classes: Api<StorageClass> = Api::all(client.clone());
+    let mode = classes.get_opt(class).await?.and_then(|class| class.volume_binding_mode);
+    Ok(mode.as_deref() == Some("WaitForFirstConsumer"))
+}
+
+/// Tells the provisioner of a claim which node its first pod goes to.
+pub(crate) async fn select_node(
+    client: &Client,
+    namespace: &str,
+    claim: &str,
+    node: &str,
+) -> kube::Result<()> {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
+    let found = claims.get(claim).await?;
+    if found.annotations().get(SELECTED_NODE).is_none_or(|chosen| chosen != node) {
+        let patch = serde_json::json!({"metadata": {"annotations": {SELECTED_NODE: node}}});
+        claims.patch(claim, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    }
+    Ok(())
 }
 
 fn bound_volume(claim: &PersistentVolumeClaim) -> Option<&str> {
@@ -106,8 +150,10 @@ mod tests {
     #[test]
     fn only_a_bound_claim_has_a_volume() {
         let claim = |phase: &str, volume: &str| -> PersistentVolumeClaim {
-            serde_json::from_value(serde_json::json!({"spec": {"volumeName": volume}, "status": {"phase": phase}}))
-                .expect("a claim")
+            serde_json::from_value(
+                serde_json::json!({"spec": {"volumeName": volume}, "status": {"phase": phase}}),
+            )
+            .expect("a claim")
         };
         assert_eq!(bound_volume(&claim("Bound", "v")), Some("v"));
         assert_eq!(bound_volume(&claim("Pending", "v")), None);

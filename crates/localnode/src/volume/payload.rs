@@ -4,8 +4,8 @@ use crate::downward::{self, PodFacts};
 use crate::sources::Sources;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{
-    ConfigMapVolumeSource, Container, DownwardAPIVolumeFile, KeyToPath, Pod, SecretVolumeSource, Volume,
-    VolumeProjection,
+    ConfigMapVolumeSource, Container, DownwardAPIVolumeFile, KeyToPath, Pod, SecretVolumeSource,
+    Volume, VolumeProjection,
 };
 use std::collections::BTreeMap;
 
@@ -43,7 +43,10 @@ pub(crate) struct Material<'a> {
 
 /// The files of a volume, `None` when the volume is not made of API content, or the kubelet's words for
 /// why it cannot be made.
-pub(crate) fn of_volume(volume: &Volume, material: &Material<'_>) -> Result<Option<Payload>, String> {
+pub(crate) fn of_volume(
+    volume: &Volume,
+    material: &Material<'_>,
+) -> Result<Option<Payload>, String> {
     let mut files = Payload::new();
     if let Some(source) = &volume.config_map {
         add_config_map(&mut files, source, material)?;
@@ -67,7 +70,9 @@ pub(crate) fn of_volume(volume: &Volume, material: &Material<'_>) -> Result<Opti
 }
 
 fn is_safe(path: &str) -> bool {
-    !path.is_empty() && path.split('/').all(|part| !part.is_empty() && part != "..") && !path.starts_with("..")
+    !path.is_empty()
+        && path.split('/').all(|part| !part.is_empty() && part != "..")
+        && !path.starts_with("..")
 }
 
 fn add_projection(
@@ -115,7 +120,11 @@ fn add_config_map(
 ) -> Result<(), String> {
     let optional = source.optional == Some(true);
     let Some(found) = material.sources.config_maps.get(&source.name) else {
-        return if optional { Ok(()) } else { Err(format!("configmap \"{}\" not found", source.name)) };
+        return if optional {
+            Ok(())
+        } else {
+            Err(format!("configmap \"{}\" not found", source.name))
+        };
     };
     let default = source.default_mode.unwrap_or(DEFAULT_MODE);
     let mut all = BTreeMap::new();
@@ -125,16 +134,28 @@ fn add_config_map(
     for (key, ByteString(bytes)) in found.binary_data.iter().flatten() {
         all.insert(key.as_str(), (bytes.as_slice(), false));
     }
-    let chosen = choose(&all.keys().copied().collect::<Vec<_>>(), source.items.as_deref(), default, optional)
-        .map_err(|key| format!("configmap references non-existent config key: {key}"))?;
+    let chosen = choose(
+        &all.keys().copied().collect::<Vec<_>>(),
+        source.items.as_deref(),
+        default,
+        optional,
+    )
+    .map_err(|key| format!("configmap references non-existent config key: {key}"))?;
     for (key, path, mode) in chosen {
         let (bytes, translated) = all[key.as_str()];
-        files.insert(path, FileContent { bytes: bytes.to_vec(), mode: permission(mode), translated });
+        files.insert(
+            path,
+            FileContent { bytes: bytes.to_vec(), mode: permission(mode), translated },
+        );
     }
     Ok(())
 }
 
-fn add_secret(files: &mut Payload, source: &SecretVolumeSource, material: &Material<'_>) -> Result<(), String> {
+fn add_secret(
+    files: &mut Payload,
+    source: &SecretVolumeSource,
+    material: &Material<'_>,
+) -> Result<(), String> {
     let optional = source.optional == Some(true);
     let name = source.secret_name.as_deref().unwrap_or_default();
     let Some(found) = material.sources.secrets.get(name) else {
@@ -159,7 +180,10 @@ fn choose(
     optional: bool,
 ) -> Result<Vec<(String, String, i32)>, String> {
     let Some(items) = items.filter(|items| !items.is_empty()) else {
-        return Ok(keys.iter().map(|key| ((*key).to_owned(), (*key).to_owned(), default)).collect());
+        return Ok(keys
+            .iter()
+            .map(|key| ((*key).to_owned(), (*key).to_owned(), default))
+            .collect());
     };
     let mut chosen = Vec::new();
     for item in items {
@@ -190,7 +214,10 @@ fn add_downward(
             (None, None) => String::new(),
         };
         let mode = permission(item.mode.unwrap_or(default));
-        files.insert(item.path.clone(), FileContent { bytes: text.into_bytes(), mode, translated: false });
+        files.insert(
+            item.path.clone(),
+            FileContent { bytes: text.into_bytes(), mode, translated: false },
+        );
     }
     Ok(())
 }
@@ -223,7 +250,8 @@ mod tests {
         let sources = Sources {
             config_maps: BTreeMap::from([(
                 "c".to_owned(),
-                serde_json::from_value(json!({"data": {"k": "v"}, "binaryData": {"b": "YQ=="}})).expect("one"),
+                serde_json::from_value(json!({"data": {"k": "v"}, "binaryData": {"b": "YQ=="}}))
+                    .expect("one"),
             )]),
             secrets: BTreeMap::from([(
                 "s".to_owned(),
@@ -245,7 +273,10 @@ mod tests {
     #[test]
     fn files_follow_the_volume_source() {
         for (volume, expected) in [
-            (json!({"name": "v", "configMap": {"name": "c"}}), vec![file("b", "a", 0o644), file("k", "v", 0o644)]),
+            (
+                json!({"name": "v", "configMap": {"name": "c"}}),
+                vec![file("b", "a", 0o644), file("k", "v", 0o644)],
+            ),
             (
                 json!({"name": "v", "configMap": {"name": "c", "defaultMode": 0o555,
                     "items": [{"key": "k", "path": "d/f", "mode": 0o600}]}}),

@@ -69,9 +69,14 @@ impl PodVolumes {
         let mut union = PathMap::default();
         for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
             let mut own = PathMap::default();
-            for mount in container.volume_mounts.iter().flatten().filter(|m| m.sub_path_expr.is_none()) {
+            for mount in
+                container.volume_mounts.iter().flatten().filter(|m| m.sub_path_expr.is_none())
+            {
                 if let Some((_, folder)) = self.0.get(&mount.name) {
-                    own.mount(&mount.mount_path, below(folder, mount.sub_path.as_deref().unwrap_or_default()));
+                    own.mount(
+                        &mount.mount_path,
+                        below(folder, mount.sub_path.as_deref().unwrap_or_default()),
+                    );
                 }
             }
             union.add_missing(&own);
@@ -107,19 +112,42 @@ impl PodVolumes {
                 Behind::Content => map.mount(&mount.mount_path, host),
             }
         }
-        let message_file = container.termination_message_path.as_deref().unwrap_or(TERMINATION_FILE);
+        let message_file =
+            container.termination_message_path.as_deref().unwrap_or(TERMINATION_FILE);
         map.mount(message_file, root.join("t"));
         if let Some(data) = variables.get("PGDATA") {
             map.image_folder(data, root.join("data"));
         }
         add_image_folders(&mut map, root);
-        for folder in [SOCKET_FOLDER, INIT_FOLDER, "/tmp", "/var/lib/postgresql"] {
+        for folder in IMAGE_FOLDERS {
             if let Some(host) = map.host_path(folder) {
                 create_folder(&host, 0o755, owner)?;
             }
         }
+        show_nested(&map, root, owner)?;
         Ok(map)
     }
+}
+
+/// Folders that the image brings, if only as mount points.
+const IMAGE_FOLDERS: [&str; 4] = [SOCKET_FOLDER, INIT_FOLDER, "/tmp", "/var/lib/postgresql"];
+
+/// A mount below a folder of the image shows in that folder's listing too, by a link: the entry point
+/// lists its init folder, and templates mount single scripts into it.
+fn show_nested(map: &PathMap, root: &Path, owner: Option<&RunUser>) -> io::Result<()> {
+    for folder in IMAGE_FOLDERS {
+        let Some(host) = map.host_path(folder).filter(|host| host.starts_with(root)) else {
+            continue;
+        };
+        for (inside, target) in map.mounts_below(folder) {
+            let link = below(&host, inside);
+            if let Some(parent) = link.parent() {
+                create_folder(parent, 0o755, owner)?;
+            }
+            std::os::unix::fs::symlink(target, link)?;
+        }
+    }
+    Ok(())
 }
 
 /// Folders that the image brings when the template mounts nothing there.
@@ -185,6 +213,7 @@ mod tests {
         let container: Container = serde_json::from_value(json!({"name": "m", "volumeMounts": [
             {"name": "content", "mountPath": "/etc/c"},
             {"name": "content", "mountPath": "/etc/one", "subPath": "d/f"},
+            {"name": "content", "mountPath": "/docker-entrypoint-initdb.d/10.sql", "subPath": "d/f"},
             {"name": "data", "mountPath": "/data", "subPathExpr": "../$(NAME)"}]}))
         .expect("a container");
         let variables = BTreeMap::from([("NAME".to_owned(), "n".to_owned())]);
@@ -196,12 +225,15 @@ mod tests {
         let copied = map.host_path("/etc/one").expect("mounted");
         fs::write(volume.join("d/f"), "2").expect("written");
         assert_eq!(fs::read_to_string(copied).expect("there"), "1", "a subPath is not updated");
+        let scripts = map.host_path(INIT_FOLDER).expect("the image brings it");
+        assert_eq!(fs::read_to_string(scripts.join("10.sql")).expect("listed"), "1");
     }
 
     #[test]
     fn other_volumes_are_refused_in_words() {
         let volume: Volume =
-            serde_json::from_value(json!({"name": "v", "hostPath": {"path": "/"}})).expect("a volume");
+            serde_json::from_value(json!({"name": "v", "hostPath": {"path": "/"}}))
+                .expect("a volume");
         assert!(behind(&volume, "p").is_err());
     }
 }

@@ -67,7 +67,12 @@ fn arrange_names(folder: &Path, files: &BTreeMap<String, FileContent>) -> io::Re
     Ok(())
 }
 
-fn write_file(root: &Path, path: &str, content: &FileContent, owner: Option<&RunUser>) -> io::Result<()> {
+fn write_file(
+    root: &Path,
+    path: &str,
+    content: &FileContent,
+    owner: Option<&RunUser>,
+) -> io::Result<()> {
     let target = root.join(path);
     if let Some(parent) = target.parent().filter(|parent| *parent != root) {
         create_folder(parent, 0o755, owner)?;
@@ -77,7 +82,11 @@ fn write_file(root: &Path, path: &str, content: &FileContent, owner: Option<&Run
 }
 
 /// Writes a file that nobody but its owner can read at any moment.
-pub(crate) fn write_private(target: &Path, bytes: &[u8], owner: Option<&RunUser>) -> io::Result<()> {
+pub(crate) fn write_private(
+    target: &Path,
+    bytes: &[u8],
+    owner: Option<&RunUser>,
+) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(target)?;
@@ -114,7 +123,8 @@ fn holds(current: &Path, files: &BTreeMap<String, FileContent>) -> bool {
         && files.iter().all(|(path, content)| {
             let target = current.join(path);
             let mode = fs::metadata(&target).map(|m| m.permissions().mode() & 0o777).ok();
-            mode == Some(content.mode) && fs::read(&target).is_ok_and(|bytes| bytes == content.bytes)
+            mode == Some(content.mode)
+                && fs::read(&target).is_ok_and(|bytes| bytes == content.bytes)
         })
 }
 
@@ -132,8 +142,11 @@ mod tests {
     use super::*;
 
     fn files(entries: &[(&str, &str)]) -> BTreeMap<String, FileContent> {
-        let content =
-            |text: &str| FileContent { bytes: text.as_bytes().to_vec(), mode: 0o640, translated: false };
+        let content = |text: &str| FileContent {
+            bytes: text.as_bytes().to_vec(),
+            mode: 0o640,
+            translated: false,
+        };
         entries.iter().map(|(path, text)| ((*path).to_owned(), content(text))).collect()
     }
 

@@ -37,7 +37,10 @@ impl Worker {
 
     /// Starts a container, or notes why it cannot be started now.
     pub(super) fn start(&mut self, index: usize) {
-        let Some(container) = template(&self.pod, &self.record.containers[index].name).cloned() else { return };
+        let Some(container) = template(&self.pod, &self.record.containers[index].name).cloned()
+        else {
+            return;
+        };
         match self.put_together(index, &container) {
             Ok((assembly, log)) => self.launch(index, container, assembly, log),
             Err(AssemblyError::Image(error)) => self.pull_failed(index, &container, &error),
@@ -50,9 +53,15 @@ impl Worker {
         }
     }
 
-    fn put_together(&self, index: usize, container: &Container) -> Result<(Assembly, LogFile), AssemblyError> {
+    fn put_together(
+        &self,
+        index: usize,
+        container: &Container,
+    ) -> Result<(Assembly, LogFile), AssemblyError> {
         let Some(volumes) = &self.volumes else {
-            return Err(AssemblyError::Machine(std::io::Error::other("the pod's volumes are not there")));
+            return Err(AssemblyError::Machine(std::io::Error::other(
+                "the pod's volumes are not there",
+            )));
         };
         std::fs::create_dir_all(&self.folder)?;
         let path = self.folder.join(format!("l{index}"));
@@ -96,7 +105,8 @@ impl Worker {
             log,
             number: run,
             folder: self.container_folder(index),
-            fall_back: container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError"),
+            fall_back: container.termination_message_policy.as_deref()
+                == Some("FallbackToLogsOnError"),
         };
         let news = self.news.0.clone();
         let task = tokio::spawn(running.to_the_end(listener, news.clone(), index));
@@ -108,7 +118,12 @@ impl Worker {
                 // A full queue only delays what the next result says again.
                 let _ = news.try_send(News::Probed(index, run, report));
             };
-            tokio::spawn(probe_run::watch(Arc::clone(&self.context), Arc::clone(&assembly), container, report))
+            tokio::spawn(probe_run::watch(
+                Arc::clone(&self.context),
+                Arc::clone(&assembly),
+                container,
+                report,
+            ))
         });
         self.live[index] = Some(Live { stop, stopping: false, task, probes, assembly });
     }
@@ -130,8 +145,20 @@ impl Worker {
             tracing::info!(pod = self.name(), "{message}");
             events.container(&self.pod, name, Tone::Normal, "ImageStandIn", message);
         }
-        events.container(&self.pod, name, Tone::Normal, "Created", format!("Created container {name}"));
-        events.container(&self.pod, name, Tone::Normal, "Started", format!("Started container {name}"));
+        events.container(
+            &self.pod,
+            name,
+            Tone::Normal,
+            "Created",
+            format!("Created container {name}"),
+        );
+        events.container(
+            &self.pod,
+            name,
+            Tone::Normal,
+            "Started",
+            format!("Started container {name}"),
+        );
     }
 
     fn pull_failed(&mut self, index: usize, container: &Container, error: &PullError) {
@@ -142,12 +169,19 @@ impl Worker {
         if let PullError::Invalid(message) = error {
             record.wait_for("InvalidImageName", message.clone());
             record.not_before = Some(later(moment, Duration::from_secs(30)));
-            events.container(&self.pod, &container.name, Tone::Warning, "InspectFailed", message.clone());
+            events.container(
+                &self.pod,
+                &container.name,
+                Tone::Warning,
+                "InspectFailed",
+                message.clone(),
+            );
             return;
         }
         // A pull that failed shows its error first and the back-off from the next look on.
         if matches!(record.situation, Situation::Waiting { reason: "ErrImagePull", .. }) {
-            let message = format!("Back-off pulling image \"{image}\": ErrImagePull: {}", error.message());
+            let message =
+                format!("Back-off pulling image \"{image}\": ErrImagePull: {}", error.message());
             record.wait_for("ImagePullBackOff", message);
             record.not_before = Some(later(moment, record.pulls.pull_failed()));
             let message = format!("Back-off pulling image \"{image}\"");
@@ -166,7 +200,13 @@ impl Worker {
         let record = &mut self.record.containers[index];
         record.not_before = Some(later(Timestamp::now(), RETRY));
         let text = format!("Error: {message}");
-        self.context.events.container(&self.pod, &record.name.clone(), Tone::Warning, "Failed", text);
+        self.context.events.container(
+            &self.pod,
+            &record.name.clone(),
+            Tone::Warning,
+            "Failed",
+            text,
+        );
         self.record.containers[index].wait_for(reason, message);
     }
 
@@ -180,7 +220,8 @@ impl Worker {
             record.situation = Situation::Ended(ending);
             return;
         }
-        let ran_for = Duration::try_from(ending.finished.duration_since(ending.started)).unwrap_or_default();
+        let ran_for =
+            Duration::try_from(ending.finished.duration_since(ending.started)).unwrap_or_default();
         let delay = record.crashes.crashed(ran_for);
         if delay.is_zero() {
             record.situation = Situation::Ended(ending);
@@ -192,8 +233,10 @@ impl Worker {
         let (pod, namespace) = (self.name().to_owned(), self.namespace().to_owned());
         let uid = self.pod.metadata.uid.as_deref().unwrap_or_default();
         let of = format!("{pod}_{namespace}({uid})");
-        let message =
-            format!("back-off {} restarting failed container={name} pod={of}", backoff::in_words(delay));
+        let message = format!(
+            "back-off {} restarting failed container={name} pod={of}",
+            backoff::in_words(delay)
+        );
         let text = format!("Back-off restarting failed container {name} in pod {of}");
         self.context.events.container(&self.pod, &name, Tone::Warning, "BackOff", text);
         self.record.containers[index].wait_for("CrashLoopBackOff", message);
@@ -206,8 +249,11 @@ impl Worker {
             let message = format!("{} probe failed: {failure}", report.kind.title());
             self.context.events.container(&self.pod, &name, Tone::Warning, "Unhealthy", message);
         }
-        let reads = template(&self.pod, &name).is_some_and(|container| container.readiness_probe.is_some());
-        let Situation::Running { started, ready, .. } = &mut self.record.containers[index].situation else {
+        let reads =
+            template(&self.pod, &name).is_some_and(|container| container.readiness_probe.is_some());
+        let Situation::Running { started, ready, .. } =
+            &mut self.record.containers[index].situation
+        else {
             return;
         };
         match (report.kind, report.verdict) {
@@ -217,7 +263,9 @@ impl Worker {
             }
             (ProbeKind::Readiness, Verdict::Healthy) => *ready = true,
             (ProbeKind::Readiness, Verdict::Unhealthy) => *ready = false,
-            (ProbeKind::Startup | ProbeKind::Liveness, Verdict::Unhealthy) => self.restart(index, report.kind),
+            (ProbeKind::Startup | ProbeKind::Liveness, Verdict::Unhealthy) => {
+                self.restart(index, report.kind)
+            }
             (ProbeKind::Liveness, Verdict::Healthy) | (_, Verdict::Unknown) => {}
         }
     }
@@ -225,7 +273,8 @@ impl Worker {
     fn restart(&mut self, index: usize, kind: ProbeKind) {
         let name = self.record.containers[index].name.clone();
         if self.live[index].as_ref().is_some_and(|live| !live.stopping) {
-            let message = format!("Container {name} failed {} probe, will be restarted", kind.word());
+            let message =
+                format!("Container {name} failed {} probe, will be restarted", kind.word());
             self.context.events.container(&self.pod, &name, Tone::Normal, "Killing", message);
             self.stop_container(index, self.template_grace());
         }
@@ -233,10 +282,17 @@ impl Worker {
 
     /// Whether every init container let the next one start, for the status of the others.
     pub(super) fn mark_creating(&mut self) {
-        let open = self.record.containers.iter().any(|c| c.role != crate::record::Role::App && !next::init_is_done(c));
+        let open = self
+            .record
+            .containers
+            .iter()
+            .any(|c| c.role != crate::record::Role::App && !next::init_is_done(c));
         let reason = if open { "PodInitializing" } else { "ContainerCreating" };
         for container in &mut self.record.containers {
-            if matches!(container.situation, Situation::Waiting { reason: "PodInitializing" | "ContainerCreating", .. }) {
+            if matches!(
+                container.situation,
+                Situation::Waiting { reason: "PodInitializing" | "ContainerCreating", .. }
+            ) {
                 container.wait_for(reason, String::new());
             }
         }
@@ -244,7 +300,10 @@ impl Worker {
 }
 
 fn later(moment: Timestamp, by: Duration) -> Timestamp {
-    SignedDuration::try_from(by).ok().and_then(|by| moment.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
+    SignedDuration::try_from(by)
+        .ok()
+        .and_then(|by| moment.checked_add(by).ok())
+        .unwrap_or(Timestamp::MAX)
 }
 
 /// One run of a container.
@@ -274,6 +333,10 @@ impl Run {
     fn message(&self, exit: Exit) -> String {
         let bytes = std::fs::read(&self.assembly.message_file).unwrap_or_default();
         let left = String::from_utf8_lossy(&bytes[..bytes.len().min(MESSAGE_BYTES)]).into_owned();
-        if left.is_empty() && self.fall_back && exit.code != 0 { tail(&self.log.read()) } else { left }
+        if left.is_empty() && self.fall_back && exit.code != 0 {
+            tail(&self.log.read())
+        } else {
+            left
+        }
     }
 }

@@ -21,20 +21,25 @@ const LEAST_GRACE: Duration = Duration::from_secs(2);
 impl Worker {
     pub(super) fn template_grace(&self) -> Duration {
         let seconds = self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
-        seconds.map_or(DEFAULT_GRACE, |seconds| Duration::from_secs(seconds.max(0).unsigned_abs())).max(LEAST_GRACE)
+        seconds
+            .map_or(DEFAULT_GRACE, |seconds| Duration::from_secs(seconds.max(0).unsigned_abs()))
+            .max(LEAST_GRACE)
     }
 
     /// The grace of a pod whose object says no more: what it last said, never long.
     pub(super) fn grace_without_object(&self) -> Duration {
         match self.pod.metadata.deletion_grace_period_seconds {
-            Some(seconds) => Duration::from_secs(seconds.max(0).unsigned_abs()).clamp(LEAST_GRACE, DEFAULT_GRACE),
+            Some(seconds) => {
+                Duration::from_secs(seconds.max(0).unsigned_abs()).clamp(LEAST_GRACE, DEFAULT_GRACE)
+            }
             None => self.template_grace().min(DEFAULT_GRACE),
         }
     }
 
     /// One step towards a deleted pod's end.
     pub(super) async fn end_pod(&mut self) {
-        let until = self.pod.metadata.deletion_timestamp.as_ref().map_or(Timestamp::now(), |time| time.0);
+        let until =
+            self.pod.metadata.deletion_timestamp.as_ref().map_or(Timestamp::now(), |time| time.0);
         let left = Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default();
         if !self.stop_all(left.max(LEAST_GRACE)) {
             self.report().await;
@@ -48,12 +53,17 @@ impl Worker {
         let pods: Api<Pod> = Api::namespaced(self.context.client.clone(), self.namespace());
         let parameters = DeleteParams {
             grace_period_seconds: Some(0),
-            preconditions: Some(Preconditions { uid: self.pod.metadata.uid.clone(), resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid: self.pod.metadata.uid.clone(),
+                resource_version: None,
+            }),
             ..DeleteParams::default()
         };
         match pods.delete(self.name(), &parameters).await {
             Ok(_) => self.deleted = true,
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => self.deleted = true,
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {
+                self.deleted = true
+            }
             Err(error) => {
                 tracing::debug!(%error, pod = self.name(), "a pod could not be deleted yet");
                 self.retry = true;
@@ -111,7 +121,9 @@ impl Worker {
         self.live.clear();
         self.sweep_volumes().await;
         let (namespace, name) = (self.namespace().to_owned(), self.name().to_owned());
-        self.context.windows().retain(|(ns, pod, _), _| (ns.as_str(), pod.as_str()) != (&namespace, &name));
+        self.context
+            .windows()
+            .retain(|(ns, pod, _), _| (ns.as_str(), pod.as_str()) != (&namespace, &name));
         let owners = self.pod.metadata.owner_references.iter().flatten();
         let comes_back = owners.into_iter().any(|owner| owner.kind == "StatefulSet");
         if !comes_back || matches!(*self.wanted.borrow(), Wanted::NodeStops) {

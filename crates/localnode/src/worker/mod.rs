@@ -90,7 +90,8 @@ impl Worker {
         number: u32,
     ) -> Self {
         let containers = records(pod.spec.as_ref());
-        let policy = RestartPolicy::parse(pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()));
+        let policy =
+            RestartPolicy::parse(pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()));
         let folder = context.state_dir.join("p").join(number.to_string());
         Self {
             live: containers.iter().map(|_| None).collect(),
@@ -132,7 +133,9 @@ impl Worker {
             self.end_pod().await;
             return false;
         }
-        if !next::phase(self.record.policy, &self.record.containers).is_final() && self.storage_is_ready().await {
+        if !next::phase(self.record.policy, &self.record.containers).is_final()
+            && self.storage_is_ready().await
+        {
             let due = next::to_start(self.record.policy, &self.record.containers, Timestamp::now());
             for index in due {
                 self.start(index);
@@ -163,7 +166,8 @@ impl Worker {
 
     fn pause(&self) -> Duration {
         let now = Timestamp::now();
-        let moments = self.record.containers.iter().filter(|c| !c.is_running()).filter_map(|c| c.not_before);
+        let moments =
+            self.record.containers.iter().filter(|c| !c.is_running()).filter_map(|c| c.not_before);
         let next = moments
             .filter_map(|moment| Duration::try_from(moment.duration_since(now)).ok())
             .min()
@@ -197,7 +201,9 @@ impl Worker {
 
 /// Whether a watch shows a pod as it was before this node's own last write to it.
 fn is_older(seen: &Pod, known: &Pod) -> bool {
-    let version = |pod: &Pod| pod.metadata.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok());
+    let version = |pod: &Pod| {
+        pod.metadata.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok())
+    };
     matches!((version(seen), version(known)), (Some(seen), Some(known)) if seen < known)
 }
 

@@ -36,7 +36,13 @@ impl Worker {
                 self.retry = true;
                 if self.complaint.as_ref() != Some(&message) {
                     let text = message.clone();
-                    self.context.events.pod(Speaker::Kubelet, &self.pod, Tone::Warning, "FailedMount", text);
+                    self.context.events.pod(
+                        Speaker::Kubelet,
+                        &self.pod,
+                        Tone::Warning,
+                        "FailedMount",
+                        text,
+                    );
                     self.complaint = Some(message);
                 }
                 // Content that can't be refreshed leaves running containers what they have.
@@ -62,7 +68,8 @@ impl Worker {
             .map_err(|error| format!("cannot read the pod's ConfigMaps and Secrets: {error}"))?;
         if self.record.address.is_none() {
             let key = format!("{}/{}", self.namespace(), self.name());
-            let address = self.context.addresses().address_of(&key).map_err(|error| error.to_string())?;
+            let address =
+                self.context.addresses().address_of(&key).map_err(|error| error.to_string())?;
             self.record.address = Some(address);
         }
         let volumes = self.locate_volumes().await?;
@@ -77,15 +84,21 @@ impl Worker {
     async fn locate_volumes(&self) -> Result<PodVolumes, String> {
         let mut volumes = PodVolumes::default();
         for (number, volume) in self.spec().volumes.iter().flatten().enumerate() {
-            let kind = behind(volume, self.name())
-                .map_err(|why| format!("MountVolume.SetUp failed for volume \"{}\" : {why}", volume.name))?;
+            let kind = behind(volume, self.name()).map_err(|why| {
+                format!("MountVolume.SetUp failed for volume \"{}\" : {why}", volume.name)
+            })?;
             let folder = match &kind {
                 Behind::Scratch | Behind::Content => self.folder.join(format!("v{number}")),
                 Behind::Claim(claim) => {
                     match claims::look(&self.context.client, self.namespace(), claim).await {
                         Ok(ClaimState::Bound(key)) => self.context.claims().folder_of(&key),
                         Ok(ClaimState::Waiting(why)) => return Err(why),
-                        Err(error) => return Err(format!("cannot read claim \"{claim}\": {error}")),
+                        Ok(ClaimState::WaitingForConsumer) => {
+                            return Err(format!("claim \"{claim}\" is not bound yet"));
+                        }
+                        Err(error) => {
+                            return Err(format!("cannot read claim \"{claim}\": {error}"));
+                        }
                     }
                 }
             };
@@ -116,7 +129,8 @@ impl Worker {
     /// Tokens that a projected volume wants; those that it has already are kept.
     async fn tokens_of(&self, volume: &Volume, folder: &Path) -> Result<Tokens, String> {
         let mut tokens = Tokens::new();
-        let parts = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
+        let parts =
+            volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
         for wanted in parts.filter_map(|part| part.service_account_token.as_ref()) {
             if let Ok(kept) = std::fs::read_to_string(folder.join(&wanted.path)) {
                 tokens.insert(wanted.path.clone(), kept);
@@ -124,7 +138,8 @@ impl Worker {
             }
             let spec = self.spec();
             let account = spec.service_account_name.as_deref().unwrap_or("default");
-            let accounts: Api<ServiceAccount> = Api::namespaced(self.context.client.clone(), self.namespace());
+            let accounts: Api<ServiceAccount> =
+                Api::namespaced(self.context.client.clone(), self.namespace());
             let request = TokenRequest {
                 spec: Some(TokenRequestSpec {
                     audiences: wanted.audience.clone().map(|audience| vec![audience]),
@@ -142,7 +157,10 @@ impl Worker {
                 .create_token_request(account, &PostParams::default(), &request)
                 .await
                 .map_err(|error| format!("failed to fetch token: {error}"))?;
-            tokens.insert(wanted.path.clone(), answer.status.and_then(|status| status.token).unwrap_or_default());
+            tokens.insert(
+                wanted.path.clone(),
+                answer.status.and_then(|status| status.token).unwrap_or_default(),
+            );
         }
         Ok(tokens)
     }

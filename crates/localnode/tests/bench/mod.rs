@@ -9,7 +9,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Event, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Event, PersistentVolume, PersistentVolumeClaim, Pod, Secret,
+};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use localnode::{LocalNode, Options};
@@ -30,7 +32,8 @@ pub struct Bench {
 /// The bench, or `None` after printing `SKIPPED` when this machine lacks the programs.
 pub async fn bench() -> Option<Bench> {
     let mut bench = bench_without_node().await?;
-    let node = LocalNode::start(bench.client.clone(), bench.options()).await.expect("the node starts");
+    let node =
+        LocalNode::start(bench.client.clone(), bench.options()).await.expect("the node starts");
     bench.state_dir = node.state_dir().to_path_buf();
     bench.node = Some(node);
     Some(bench)
@@ -39,19 +42,32 @@ pub async fn bench() -> Option<Bench> {
 /// The same with the node still to be started.
 pub async fn bench_without_node() -> Option<Bench> {
     testbed::require_or_skip().expect("the control plane's programs are required")?;
-    if localnode::programs::find().is_none() {
-        assert_ne!(
-            std::env::var("STEADFAST_REQUIRE_ALL").as_deref(),
-            Ok("1"),
-            "PostgreSQL's programs are required and are not on this machine"
-        );
-        writeln!(std::io::stderr(), "SKIPPED: PostgreSQL's programs are not on this machine").expect("stderr");
-        return None;
-    }
+    require_postgres()?;
     let plane = ControlPlane::shared().await.expect("the control plane starts");
     let client = plane.client().await.expect("a client");
     let namespace = plane.create_namespace("node").await.expect("a namespace");
     Some(Bench { client, namespace, node: None, state_dir: PathBuf::new() })
+}
+
+/// Nothing when PostgreSQL's programs are here; else `SKIPPED` is printed, or the test fails where asked.
+pub fn require_postgres() -> Option<()> {
+    let is_set = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
+    let skipped = |reason: &str| {
+        // The macros' output would be hidden by the test harness.
+        writeln!(std::io::stderr(), "SKIPPED: {reason}").expect("standard error takes a line");
+        None
+    };
+    if is_set("STEADFAST_HERMETIC") {
+        return skipped("STEADFAST_HERMETIC=1 leaves out what needs programs of the machine");
+    }
+    if localnode::programs::find().is_some() {
+        return Some(());
+    }
+    assert!(
+        !is_set("STEADFAST_REQUIRE_ALL"),
+        "PostgreSQL's programs are required and are not on this machine"
+    );
+    skipped("PostgreSQL's programs (postgres, initdb, psql) are not on this machine")
 }
 
 impl Bench {
@@ -74,14 +90,16 @@ impl Bench {
 
     pub async fn create_secret(&self, name: &str, entries: Value) {
         let secret: Secret =
-            serde_json::from_value(json!({"metadata": {"name": name}, "stringData": entries})).expect("a Secret");
+            serde_json::from_value(json!({"metadata": {"name": name}, "stringData": entries}))
+                .expect("a Secret");
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
         api.create(&PostParams::default(), &secret).await.expect("the Secret is accepted");
     }
 
     pub async fn create_config_map(&self, name: &str, entries: Value) {
         let object: ConfigMap =
-            serde_json::from_value(json!({"metadata": {"name": name}, "data": entries})).expect("a ConfigMap");
+            serde_json::from_value(json!({"metadata": {"name": name}, "data": entries}))
+                .expect("a ConfigMap");
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         api.create(&PostParams::default(), &object).await.expect("the ConfigMap is accepted");
     }
@@ -90,16 +108,18 @@ impl Bench {
     pub async fn create_claim(&self, name: &str) {
         let volume_name = format!("{}-{name}", self.namespace);
         let size = json!({"storage": "1Gi"});
-        let volume: PersistentVolume = serde_json::from_value(json!({"metadata": {"name": volume_name}, "spec": {
+        let volume: PersistentVolume =
+            serde_json::from_value(json!({"metadata": {"name": volume_name}, "spec": {
             "capacity": size, "accessModes": ["ReadWriteOnce"], "storageClassName": "none",
             "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": "/nowhere"}}}))
-        .expect("a volume");
+            .expect("a volume");
         let claim: PersistentVolumeClaim = serde_json::from_value(json!({"metadata": {"name": name}, "spec": {
             "resources": {"requests": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "none",
             "volumeName": volume_name}}))
         .expect("a claim");
         let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
-        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &self.namespace);
+        let claims: Api<PersistentVolumeClaim> =
+            Api::namespaced(self.client.clone(), &self.namespace);
         volumes.create(&PostParams::default(), &volume).await.expect("the volume is accepted");
         claims.create(&PostParams::default(), &claim).await.expect("the claim is accepted");
     }
@@ -114,7 +134,10 @@ impl Bench {
             }
             if begun.elapsed() > PATIENCE {
                 let status = pod.and_then(|pod| pod.status);
-                let log = self.node.as_ref().and_then(|node| node.logs(&self.namespace, name, "postgres"));
+                let log = self
+                    .node
+                    .as_ref()
+                    .and_then(|node| node.logs(&self.namespace, name, "postgres"));
                 panic!(
                     "{name} never came to: {what}\nstatus: {}\nevents: {:#?}\nlog: {}",
                     serde_json::to_string_pretty(&status).expect("JSON"),
@@ -122,6 +145,8 @@ impl Bench {
                     log.unwrap_or_default()
                 );
             }
+            // poll: the API server; the loop also ends on a deadline and shows the last state
+            // poll: each look is a request of its own, bounded by the patience above
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -135,7 +160,13 @@ impl Bench {
         let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
         let list = events.list(&ListParams::default()).await.expect("events can be listed");
         list.into_iter()
-            .map(|event| format!("{}: {}", event.reason.unwrap_or_default(), event.message.unwrap_or_default()))
+            .map(|event| {
+                format!(
+                    "{}: {}",
+                    event.reason.unwrap_or_default(),
+                    event.message.unwrap_or_default()
+                )
+            })
             .collect()
     }
 
@@ -164,6 +195,8 @@ pub async fn wait_for(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !holds().await {
         assert!(begun.elapsed() < PATIENCE, "never came: {what}");
+        // poll: the API server; the loop also ends on a deadline and shows the last state
+        // poll: each look is a request of its own, bounded by the patience above
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -179,9 +212,16 @@ pub fn waiting(pod: &Pod, container: &str) -> Option<(String, String)> {
     Some((state.reason.unwrap_or_default(), state.message.unwrap_or_default()))
 }
 
-pub fn container_status(pod: &Pod, container: &str) -> Option<k8s_openapi::api::core::v1::ContainerStatus> {
+pub fn container_status(
+    pod: &Pod,
+    container: &str,
+) -> Option<k8s_openapi::api::core::v1::ContainerStatus> {
     let status = pod.status.as_ref()?;
-    let all = status.container_statuses.iter().flatten().chain(status.init_container_statuses.iter().flatten());
+    let all = status
+        .container_statuses
+        .iter()
+        .flatten()
+        .chain(status.init_container_statuses.iter().flatten());
     all.into_iter().find(|status| status.name == container).cloned()
 }
 
@@ -196,9 +236,11 @@ pub async fn ask(pod: &Pod, login: &str, question: &str) -> Result<String, Strin
         Some(server) => format!("{}: {}", server.code().code(), server.message()),
         None => error.to_string(),
     };
-    let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.map_err(describe)?;
+    let (client, connection) =
+        tokio_postgres::connect(&config, tokio_postgres::NoTls).await.map_err(describe)?;
     let connection = tokio::spawn(connection);
-    let answer = client.query_one(question, &[]).await.map_err(describe).map(|row| row.get::<_, String>(0));
+    let answer =
+        client.query_one(question, &[]).await.map_err(describe).map(|row| row.get::<_, String>(0));
     drop(client);
     let _ = connection.await;
     answer
@@ -238,7 +280,8 @@ pub fn processes_below(folder: &std::path::Path) -> Vec<String> {
             let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
             let below = at.is_some_and(|at| at.starts_with(folder)) || arguments.contains(&text);
-            (below && !matches!(state, 'Z' | 'X')).then(|| format!("{} {arguments}", stat.split(' ').next().unwrap_or("")))
+            (below && !matches!(state, 'Z' | 'X'))
+                .then(|| format!("{} {arguments}", stat.split(' ').next().unwrap_or("")))
         })
         .collect()
 }
