@@ -28,6 +28,8 @@ pub(crate) enum Reply {
     Json { code: u16, value: Value },
     /// Plain text.
     Text(String),
+    /// The page that answers paths outside every API.
+    NoPage,
     /// A discovery document, with the content type that was asked for.
     Typed { value: Value, content_type: String },
     /// A stream of watch events.
@@ -127,7 +129,16 @@ pub(crate) fn json(code: u16, content_type: &str, value: &Value) -> Response<Rep
 /// A response with plain text.
 pub(crate) fn text(text: &str) -> Response<ReplyBody> {
     let mut response = Response::new(full(text.as_bytes().to_vec()));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// What Go's HTTP server answers to a path that nobody serves.
+pub(crate) fn no_page() -> Response<ReplyBody> {
+    let mut response = text("404 page not found\n");
+    *response.status_mut() = http::StatusCode::NOT_FOUND;
     response
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cluster::{Actor, FieldValidation, Options};
 use crate::faults::Asked;
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 
 /// The form in which the client wants objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub(crate) struct Place {
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) path: String,
+    /// The path asks for a watch, in the old way.
+    watch: bool,
     pub(crate) target: String,
     /// None for paths outside `/api` and `/apis` and for discovery.
     pub(crate) place: Option<Place>,
@@ -71,6 +73,7 @@ impl Call {
         let target = if query.is_empty() { path.clone() } else { format!("{path}?{query}") };
         Call {
             method: parts.method.clone(),
+            watch: path.starts_with("/api/v1/watch/") || path.split('/').nth(4) == Some("watch"),
             place: place(&path),
             path,
             target,
@@ -95,7 +98,7 @@ impl Call {
     pub(crate) fn verb(&self) -> &'static str {
         let named = self.place.as_ref().is_some_and(|place| !place.name.is_empty());
         match self.method.as_str() {
-            "GET" if self.flag("watch") => "watch",
+            "GET" if self.watch || self.flag("watch") => "watch",
             "GET" if named || self.place.is_none() => "get",
             "GET" => "list",
             "POST" => "create",
@@ -104,6 +107,22 @@ impl Call {
             "DELETE" if named => "delete",
             "DELETE" => "deletecollection",
             _ => "other",
+        }
+    }
+
+    /// The same call with another body, in JSON.
+    pub(crate) fn with_body(&self, body: &Value) -> Call {
+        Call {
+            method: self.method.clone(),
+            path: self.path.clone(),
+            watch: self.watch,
+            target: self.target.clone(),
+            place: self.place.clone(),
+            query: self.query.clone(),
+            accept: self.accept.clone(),
+            content_type: "application/json".into(),
+            agent: self.agent.clone(),
+            body: body.to_string().into(),
         }
     }
 
@@ -131,18 +150,51 @@ impl Call {
         Actor::new(user, if manager.is_empty() { "unknown" } else { manager })
     }
 
-    pub(crate) fn options(&self) -> Result<Options, Failure> {
+    /// Options of a write; `kind` is what the API calls them, for example `CreateOptions`.
+    pub(crate) fn options(&self, kind: &str) -> Result<Options, Failure> {
+        let causes = self.option_causes(kind);
+        if !causes.is_empty() {
+            return Err(Failure::invalid_options(kind, &causes));
+        }
         let field_validation = match self.parameter("fieldValidation") {
             "Strict" => FieldValidation::Strict,
             "Ignore" => FieldValidation::Ignore,
-            "" | "Warn" => FieldValidation::Warn,
-            other => {
-                return Err(Failure::bad_request(format!(
-                    "fieldValidation: Unsupported value: \"{other}\": supported values: \"Ignore\", \"Strict\", \"Warn\""
-                )));
-            }
+            _ => FieldValidation::Warn,
         };
         Ok(Options { dry_run: self.dry_run(), field_validation })
+    }
+
+    fn option_causes(&self, kind: &str) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        let manager = self.parameter("fieldManager");
+        if kind == "PatchOptions" {
+            let apply = self.content_type.starts_with("application/apply-patch");
+            if apply && manager.is_empty() {
+                let text = "Required value: is required for apply patch";
+                causes.push(Cause::new("FieldValueRequired", "fieldManager", text));
+            }
+            if !apply && !self.parameter("force").is_empty() {
+                let text = "Forbidden: may not be specified for non-apply patch";
+                causes.push(Cause::new("FieldValueForbidden", "force", text));
+            }
+        }
+        if manager.len() > LONGEST_MANAGER {
+            let text = format!("Too long: may not be more than {LONGEST_MANAGER} bytes");
+            causes.push(Cause::new("FieldValueTooLong", "fieldManager", text));
+        }
+        let dry_run = self.parameter("dryRun");
+        if !["", "All"].contains(&dry_run) {
+            let text = format!("Unsupported value: [\"{dry_run}\"]: supported values: \"All\"");
+            causes.push(Cause::new("FieldValueNotSupported", "dryRun", text));
+        }
+        let validation = self.parameter("fieldValidation");
+        if !["", "Ignore", "Strict", "Warn"].contains(&validation) {
+            let text = format!(
+                "Unsupported value: \"{validation}\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
+            );
+            causes.push(Cause::new("FieldValueNotSupported", "fieldValidation", text));
+        }
+        causes
     }
 
     pub(crate) fn dry_run(&self) -> bool {
@@ -168,26 +220,64 @@ impl Call {
         Form::Whole
     }
 
-    /// The body as JSON; YAML is accepted as the API server does.
-    pub(crate) fn json(&self) -> Result<Value, Failure> {
-        if self.content_type.contains("protobuf") {
-            return crate::protobuf::decode(&self.body)
-                .ok_or_else(|| Failure::unsupported_media("application/json, application/yaml"));
+    /// The body as JSON; YAML is accepted as the API server does. `kind` is what it should be.
+    pub(crate) fn json(&self, kind: &str) -> Result<Value, Failure> {
+        let media = self.content_type.split(';').next().unwrap_or("").trim();
+        match media {
+            "application/vnd.kubernetes.protobuf" => {
+                crate::protobuf::decode(&self.body).ok_or_else(|| {
+                    Failure::unsupported_media("application/json, application/yaml")
+                })
+            }
+            "application/yaml" => self.yaml(),
+            "" | "application/json" => self.parse().map_err(|error| {
+                let text = String::from_utf8_lossy(&self.body);
+                let shown = if text.is_empty() { "<empty>" } else { &*text };
+                Failure::bad_request(format!(
+                    "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {error} ({shown})"
+                ))
+            }),
+            _ => Err(Failure::unsupported_media(
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+            )),
         }
+    }
+
+    /// The body of a patch; an applied configuration may be YAML.
+    pub(crate) fn patch_json(&self) -> Result<Value, Failure> {
         if self.content_type.contains("yaml") {
-            let text = std::str::from_utf8(&self.body)
-                .map_err(|error| Failure::bad_request(error.to_string()))?;
-            return serde_saphyr::from_str(text)
-                .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")));
+            return self.yaml();
         }
+        self.parse().map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
+    }
+
+    fn yaml(&self) -> Result<Value, Failure> {
+        // JSON is YAML, and by far the more common of the two.
+        if let Ok(value) = serde_json::from_slice(&self.body) {
+            return Ok(value);
+        }
+        let text = std::str::from_utf8(&self.body)
+            .map_err(|error| Failure::bad_request(error.to_string()))?;
+        serde_saphyr::from_str(text)
+            .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))
+    }
+
+    /// The body as JSON, with errors as Go's decoder words them.
+    fn parse(&self) -> Result<Value, String> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            Failure::bad_request(format!(
-                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {error}",
-                self.place.as_ref().map_or("Object", |place| place.plural.as_str())
-            ))
+            if error.is_eof() {
+                return "unexpected end of JSON input".to_owned();
+            }
+            let text = String::from_utf8_lossy(&self.body);
+            let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or("");
+            let letter = line.chars().nth(error.column().saturating_sub(1)).unwrap_or(' ');
+            format!("invalid character '{letter}' looking for beginning of value")
         })
     }
 }
+
+/// Longest name of a field manager, in bytes.
+const LONGEST_MANAGER: usize = 128;
 
 fn place(path: &str) -> Option<Place> {
     let steps: Vec<String> = path.split('/').filter(|step| !step.is_empty()).map(decode).collect();
@@ -197,6 +287,7 @@ fn place(path: &str) -> Option<Place> {
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
         _ => return None,
     };
+    let rest = rest.strip_prefix(&["watch"]).unwrap_or(rest);
     let (namespace, rest) = match rest {
         ["namespaces", _, "status" | "finalize"] => ("", rest),
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),

@@ -35,7 +35,13 @@ impl Labels {
                 continue;
             }
             let parsed = requirement(part).ok_or_else(|| {
-                Failure::bad_request(format!("unable to parse requirement: found '{part}'"))
+                let open = part.ends_with(" in") || part.ends_with(" notin");
+                let found = if open {
+                    "found '' expected: '('".to_owned()
+                } else {
+                    format!("found '{part}', expected: in, notin, =, ==, !=, gt, lt")
+                };
+                Failure::bad_request(format!("unable to parse requirement: {found}"))
             })?;
             requirements.push(parsed);
         }

@@ -207,6 +207,7 @@ impl ApiService {
             let code = match &result {
                 _ if !seen => 0,
                 Ok(Reply::Json { code, .. }) => *code,
+                Ok(Reply::NoPage) => 404,
                 Ok(_) => 200,
                 Err(failure) => failure.code,
             };
@@ -233,6 +234,7 @@ impl ApiService {
             Reply::Json { code, value } => reply::json(code, "application/json", &value),
             Reply::Typed { value, content_type } => reply::json(200, &content_type, &value),
             Reply::Text(text) => reply::text(&text),
+            Reply::NoPage => reply::no_page(),
             Reply::Watch(plan) => {
                 let watching = Watching::new(self.cluster.clone(), *plan);
                 let stream = futures::stream::unfold(watching, |mut watching| async move {

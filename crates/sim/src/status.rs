@@ -48,7 +48,9 @@ fn resource(kind: &Kind) -> String {
 
 fn named(kind: &Kind, name: &str) -> Value {
     let mut details = Map::new();
-    details.insert("name".into(), json!(name));
+    if !name.is_empty() {
+        details.insert("name".into(), json!(name));
+    }
     if !kind.group.is_empty() {
         details.insert("group".into(), json!(kind.group));
     }
@@ -110,14 +112,8 @@ impl Failure {
     }
 
     /// 422 with every cause.
-    pub fn invalid(kind: &Kind, name: &str, mut causes: Vec<Cause>) -> Failure {
-        causes.dedup();
-        let texts: Vec<String> =
-            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-        let body = match texts.as_slice() {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
-        };
+    pub fn invalid(kind: &Kind, name: &str, causes: Vec<Cause>) -> Failure {
+        let body = joined(&causes);
         let full = if kind.group.is_empty() {
             kind.kind.clone()
         } else {
@@ -127,6 +123,16 @@ impl Failure {
         details["kind"] = json!(kind.kind);
         details["causes"] = causes_json(&causes);
         Failure::new(422, "Invalid", format!("{full} \"{name}\" is invalid: {body}")).with(details)
+    }
+
+    /// 422 for the options of a request, for example `CreateOptions`.
+    pub fn invalid_options(options: &str, causes: &[Cause]) -> Failure {
+        Failure::new(
+            422,
+            "Invalid",
+            format!("{options}.meta.k8s.io \"\" is invalid: {}", joined(causes)),
+        )
+        .with(json!({ "group": "meta.k8s.io", "kind": options, "causes": causes_json(causes) }))
     }
 
     /// 400.
@@ -204,8 +210,11 @@ impl Failure {
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }
@@ -220,6 +229,21 @@ impl std::fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// All causes in one sentence; equal ones are said once, though the details list them all.
+fn joined(causes: &[Cause]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for cause in causes {
+        let text = format!("{}: {}", cause.field, cause.message);
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
 
 fn causes_json(causes: &[Cause]) -> Value {
     causes

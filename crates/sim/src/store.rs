@@ -68,7 +68,7 @@ impl Default for Store {
             version: FIRST_VERSION,
             history: VecDeque::new(),
             keep: HISTORY,
-            forgotten: FIRST_VERSION,
+            forgotten: 0,
         }
     }
 }

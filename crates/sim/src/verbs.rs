@@ -59,9 +59,15 @@ impl Core {
         }
     }
 
-    /// Everything wrong with `object`, as one failure.
-    fn validate(&self, kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
-        let mut causes: Vec<Cause> = admit::validate(kind, object, old);
+    /// Everything wrong with `object`, as one failure; `causes` is what has been found before.
+    fn validate(
+        &self,
+        kind: &Kind,
+        object: &Value,
+        old: Option<&Value>,
+        mut causes: Vec<Cause>,
+    ) -> Result<(), Failure> {
+        causes.extend(admit::validate(kind, object, old));
         if let Some(compiled) = &kind.compiled {
             causes.extend(compiled.validate(object, old));
         }

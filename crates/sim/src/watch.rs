@@ -65,6 +65,7 @@ pub(crate) struct Watching {
     position: u64,
     queue: VecDeque<(Instant, Bytes)>,
     started: bool,
+    headed: bool,
     ended: bool,
     sent: u64,
     cuts: u64,
@@ -76,7 +77,9 @@ impl Watching {
     pub(crate) fn new(cluster: Cluster, plan: WatchPlan) -> Watching {
         let now = Instant::now();
         let deadline = now + plan.timeout;
-        let before_end = deadline.checked_sub(BOOKMARK_BEFORE_END).unwrap_or(deadline);
+        // A watch that is shorter than that gets no bookmark at its end.
+        let before_end =
+            now + plan.timeout.checked_sub(BOOKMARK_BEFORE_END).unwrap_or(plan.timeout * 2);
         let cuts = cluster.with(|core| core.faults.cuts());
         Watching {
             cluster,
@@ -84,6 +87,7 @@ impl Watching {
             position: 0,
             queue: VecDeque::new(),
             started: false,
+            headed: false,
             ended: false,
             sent: 0,
             cuts,
@@ -231,7 +235,14 @@ impl Watching {
 
     fn push(&mut self, core: &mut Core, event: &str, object: Value) {
         let now = core.now();
-        let object = reply::object(&self.plan.kind, self.plan.form, object, now);
+        let mut object = reply::object(&self.plan.kind, self.plan.form, object, now);
+        if let Form::Table(_) = self.plan.form {
+            // Only the first table of a watch says what its columns are.
+            if self.headed {
+                object["columnDefinitions"] = Value::Null;
+            }
+            self.headed = true;
+        }
         let bytes = line(event, &object);
         let mut due = Instant::now();
         if let Some((rule, delay)) = self.plan.disturbance.delay {
@@ -256,7 +267,7 @@ impl Watching {
         let kind = &self.plan.kind;
         let mut object = json!({
             "kind": kind.kind, "apiVersion": kind.api_version(),
-            "metadata": { "resourceVersion": version.to_string(), "creationTimestamp": null },
+            "metadata": { "resourceVersion": version.to_string() },
         });
         if initial {
             object["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });

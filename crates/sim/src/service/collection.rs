@@ -9,7 +9,7 @@ use super::object;
 use crate::cluster::Core;
 use crate::reply::{self, Reply};
 use crate::selector::{Fields, Labels};
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 use crate::verbs::{Listing, Page, Selection};
 use crate::watch::{Start, WatchPlan};
 
@@ -18,7 +18,7 @@ const DEFAULT_WATCH: Duration = Duration::from_secs(1800);
 
 pub(super) fn serve(core: &mut Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
     match served.call.verb() {
-        "watch" => watch(core, served, mood),
+        "watch" => watch(served, mood),
         "list" => list(core, served, mood),
         "create" => create(core, served),
         "deletecollection" => delete_all(core, served),
@@ -35,41 +35,72 @@ pub(super) fn selection(served: &Served<'_>) -> Result<Selection, Failure> {
     })
 }
 
-fn version(served: &Served<'_>) -> Result<Option<u64>, Failure> {
+fn version(served: &Served<'_>) -> Result<Option<u64>, String> {
     let text = served.call.parameter("resourceVersion");
     if text.is_empty() {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
-        Failure::bad_request(format!(
+        format!(
             "resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
-        ))
+        )
     })
+}
+
+/// Reads that ask for a version that does not exist yet time out.
+pub(super) fn check_age(core: &Core, served: &Served<'_>) -> Result<(), Failure> {
+    match version(served) {
+        Ok(Some(wanted)) => core.check_reached(wanted),
+        Ok(None) => Ok(()),
+        Err(text) => Err(Failure::bad_request(format!("invalid resource version: {text}"))),
+    }
 }
 
 fn list(core: &mut Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
     let call = served.call;
+    let limit = match call.parameter("limit") {
+        "" => 0,
+        text => text.parse().map_err(|_| {
+            Failure::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"))
+        })?,
+    };
+    let matching = call.parameter("resourceVersionMatch");
+    let version = version(served)
+        .map_err(|text| Failure::bad_request(format!("invalid resource version: {text}")))?;
+    if !matching.is_empty() && version.is_none() {
+        return Err(forbidden_match(
+            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ));
+    }
     let page = Page {
-        limit: call.parameter("limit").parse().unwrap_or(0),
+        limit,
         token: call.parameter("continue").to_owned(),
-        version: version(served)?,
-        exact: call.parameter("resourceVersionMatch") == "Exact",
+        version,
+        exact: matching == "Exact",
         stale: mood.stale,
     };
-    let listing = core.page(&served.kind, &selection(served)?, &page)?;
+    let mut listing = core.page(&served.kind, &selection(served)?, &page)?;
+    if !call.parameter("labelSelector").is_empty() || !call.parameter("fieldSelector").is_empty() {
+        // The server does not know how many of the rest would be selected.
+        listing.remaining = None;
+    }
     Ok(Reply::ok(reply::list(&served.kind, call.form(), listing, core.now())))
 }
 
+fn forbidden_match(text: &str) -> Failure {
+    let cause =
+        Cause::new("FieldValueForbidden", "resourceVersionMatch", format!("Forbidden: {text}"));
+    Failure::invalid_options("ListOptions", &[cause])
+}
+
 /// The plan of a watch on a collection; object watches add a name to the selection.
-pub(super) fn watch(core: &mut Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
+pub(super) fn watch(served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
     let call = served.call;
-    let version = version(served)?;
+    let version = version(served).map_err(|text| Failure::new(500, "", text))?;
     let streaming = call.flag("sendInitialEvents");
     if streaming && call.parameter("resourceVersionMatch") != "NotOlderThan" {
-        return Err(Failure::new(
-            422,
-            "Invalid",
-            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        return Err(forbidden_match(
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         ));
     }
     let start = match version {
@@ -82,7 +113,6 @@ pub(super) fn watch(core: &mut Core, served: &Served<'_>, mood: &Mood) -> Result
         Ok(0) | Err(_) => DEFAULT_WATCH,
         Ok(seconds) => Duration::from_secs(seconds),
     };
-    let _ = core;
     Ok(Reply::Watch(Box::new(WatchPlan {
         kind: served.kind.clone(),
         selection: selection(served)?,
@@ -102,8 +132,13 @@ fn create(core: &mut Core, served: &Served<'_>) -> Result<Reply, Failure> {
         return Err(Failure::method_not_allowed());
     }
     let by = call.actor(&served.user);
-    let created =
-        core.create(&by, &served.kind, &served.place.namespace, call.json()?, &call.options()?)?;
+    let created = core.create(
+        &by,
+        &served.kind,
+        &served.place.namespace,
+        call.json(&served.kind.kind)?,
+        &call.options("CreateOptions")?,
+    )?;
     let value = reply::object(&served.kind, call.form(), created, core.now());
     Ok(Reply::Json { code: 201, value })
 }

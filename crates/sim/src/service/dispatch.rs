@@ -46,6 +46,11 @@ pub(super) fn serve(
     if let Some(reply) = review::serve(core, call, place, &user)? {
         return Ok(reply);
     }
+    let group_served =
+        core.kinds.all().any(|kind| kind.group == place.group && kind.version == place.version);
+    if !group_served {
+        return Ok(Reply::NoPage);
+    }
     let kind = core
         .kinds
         .at(&place.group, &place.version, &place.plural)

@@ -8,7 +8,7 @@ use crate::cluster::{Core, DeleteOptions, Patch, Propagation, Sub};
 use crate::reply::{self, Reply};
 use crate::request::Call;
 use crate::selector::Fields;
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 use crate::verbs::scale_of;
 
 pub(super) fn serve(
@@ -19,7 +19,7 @@ pub(super) fn serve(
 ) -> Result<Reply, Failure> {
     match served.call.verb() {
         "get" => get(core, served, sub, mood),
-        "watch" => watch(core, served, mood),
+        "watch" => watch(served, mood),
         "update" => update(core, served, sub),
         "patch" => patch(core, served, sub),
         "delete" if sub.is_none() => delete(core, served),
@@ -28,6 +28,7 @@ pub(super) fn serve(
 }
 
 fn get(core: &Core, served: &Served<'_>, sub: Option<Sub>, mood: &Mood) -> Result<Reply, Failure> {
+    collection::check_age(core, served)?;
     let object = core.read(&served.kind, &served.key, mood.stale)?;
     if sub == Some(Sub::Scale) {
         return Ok(Reply::ok(scale_of(&served.kind, &object)?));
@@ -36,8 +37,8 @@ fn get(core: &Core, served: &Served<'_>, sub: Option<Sub>, mood: &Mood) -> Resul
 }
 
 /// Watching one object by its path is watching the collection by name.
-fn watch(core: &mut Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
-    let reply = collection::watch(core, served, mood)?;
+fn watch(served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
+    let reply = collection::watch(served, mood)?;
     let name = format!("metadata.name={}", served.place.name);
     match reply {
         Reply::Watch(mut plan) => {
@@ -58,8 +59,9 @@ fn answer(core: &Core, served: &Served<'_>, object: Value) -> Result<Reply, Fail
 fn update(core: &mut Core, served: &Served<'_>, sub: Option<Sub>) -> Result<Reply, Failure> {
     let call = served.call;
     let by = call.actor(&served.user);
-    let object =
-        core.update(&by, &served.kind, &served.key, call.json()?, sub, &call.options()?)?;
+    let kind = &served.kind;
+    let options = call.options("UpdateOptions")?;
+    let object = core.update(&by, kind, &served.key, call.json(&kind.kind)?, sub, &options)?;
     answer(core, served, object)
 }
 
@@ -67,15 +69,9 @@ fn patch(core: &mut Core, served: &Served<'_>, sub: Option<Sub>) -> Result<Reply
     let call = served.call;
     let by = call.actor(&served.user);
     let patch = read_patch(call)?;
-    if matches!(patch, Patch::Apply { .. }) && call.parameter("fieldManager").is_empty() {
-        return Err(Failure::new(
-            422,
-            "Invalid",
-            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-        ));
-    }
+    let options = call.options("PatchOptions")?;
     let existed = core.store.get(&served.key).is_some();
-    let object = core.patch(&by, &served.kind, &served.key, patch, sub, &call.options()?)?;
+    let object = core.patch(&by, &served.kind, &served.key, patch, sub, &options)?;
     match answer(core, served, object)? {
         Reply::Json { value, .. } if !existed => Ok(Reply::Json { code: 201, value }),
         reply => Ok(reply),
@@ -86,13 +82,12 @@ fn read_patch(call: &Call) -> Result<Patch, Failure> {
     let media = call.content_type.split(';').next().unwrap_or("").trim();
     let force = call.flag("force");
     match media {
-        "application/json-patch+json" => Ok(Patch::Json(call.json()?)),
-        "application/merge-patch+json" => Ok(Patch::Merge(call.json()?)),
-        "application/strategic-merge-patch+json" => Ok(Patch::Strategic(call.json()?)),
-        "application/apply-patch+yaml" => Ok(Patch::Apply { object: call.json()?, force }),
-        _ => Err(Failure::unsupported_media(
-            "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor",
-        )),
+        "application/json-patch+json" => Ok(Patch::Json(call.patch_json()?)),
+        "application/merge-patch+json" => Ok(Patch::Merge(call.patch_json()?)),
+        "application/strategic-merge-patch+json" => Ok(Patch::Strategic(call.patch_json()?)),
+        "application/apply-patch+yaml" => Ok(Patch::Apply { object: call.patch_json()?, force }),
+        _ => Err(Failure::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+            .with(json!({}))),
     }
 }
 
@@ -105,7 +100,7 @@ fn delete(core: &mut Core, served: &Served<'_>) -> Result<Reply, Failure> {
 
 /// `DeleteOptions` from the body, else from the query.
 pub(super) fn delete_options(call: &Call) -> Result<DeleteOptions, Failure> {
-    let body = if call.body.is_empty() { Value::Null } else { call.json()? };
+    let body = if call.body.is_empty() { Value::Null } else { call.json("DeleteOptions")? };
     let text = |field: &str| {
         body["preconditions"][field].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
     };
@@ -120,13 +115,14 @@ pub(super) fn delete_options(call: &Call) -> Result<DeleteOptions, Failure> {
         "Foreground" => Some(Propagation::Foreground),
         "Orphan" => Some(Propagation::Orphan),
         other => {
-            return Err(Failure::new(
-                422,
-                "Invalid",
+            let cause = Cause::new(
+                "FieldValueNotSupported",
+                "propagationPolicy",
                 format!(
-                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
+                    "Unsupported value: \"{other}\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
                 ),
-            ));
+            );
+            return Err(Failure::invalid_options("DeleteOptions", &[cause]));
         }
     };
     let dry_run = call.dry_run()

@@ -16,7 +16,7 @@ pub(super) fn serve(core: &mut Core, served: &Served<'_>) -> Result<Reply, Failu
         return Err(Failure::method_not_allowed());
     }
     let by = served.call.actor(&served.user);
-    let body = served.call.json()?;
+    let body = served.call.json("Object")?;
     match served.place.subresource.as_str() {
         "binding" => core.bind(&by, &served.key, body["target"]["name"].as_str().unwrap_or(""))?,
         _ => evict(core, served, &by, &body)?,
@@ -33,7 +33,7 @@ pub(super) fn serve(core: &mut Core, served: &Served<'_>) -> Result<Reply, Failu
 fn evict(core: &mut Core, served: &Served<'_>, by: &Actor, body: &Value) -> Result<(), Failure> {
     let pod = core.read(&served.kind, &served.key, 0)?;
     let mut options = match body.get("deleteOptions") {
-        Some(options) => object::delete_options(&with_body(served, options))?,
+        Some(options) => object::delete_options(&served.call.with_body(options))?,
         None => Default::default(),
     };
     options.dry_run |= served.call.dry_run();
@@ -44,21 +44,6 @@ fn evict(core: &mut Core, served: &Served<'_>, by: &Actor, body: &Value) -> Resu
         spend_budget(core, served, by, &pod, options.dry_run)?;
     }
     core.delete(by, &served.kind, &served.key, &options).map(|_| ())
-}
-
-fn with_body(served: &Served<'_>, options: &Value) -> crate::request::Call {
-    let call = served.call;
-    crate::request::Call {
-        method: call.method.clone(),
-        path: call.path.clone(),
-        target: call.target.clone(),
-        place: call.place.clone(),
-        query: call.query.clone(),
-        accept: call.accept.clone(),
-        content_type: "application/json".into(),
-        agent: call.agent.clone(),
-        body: options.to_string().into(),
-    }
 }
 
 fn spend_budget(

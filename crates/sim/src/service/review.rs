@@ -25,7 +25,7 @@ pub(super) fn serve(
     if call.verb() != "create" {
         return Err(Failure::method_not_allowed());
     }
-    let mut review = call.json()?;
+    let mut review = call.json("SelfSubjectAccessReview")?;
     answer(core, call, user, &mut review);
     Ok(Some(Reply::Json { code: 201, value: review }))
 }

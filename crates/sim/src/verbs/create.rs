@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Tracking, metadata};
+use super::{Tracking, definition, metadata};
 use crate::clock;
 use crate::cluster::{Actor, Core, Operation, Options, Review, Sub};
 use crate::kind::Kind;
@@ -30,7 +30,7 @@ impl Core {
         if metadata::text(&object, "resourceVersion") != "" {
             return Err(Failure::new(
                 500,
-                "InternalError",
+                "",
                 "resourceVersion should not be set on objects to be created",
             ));
         }
@@ -53,20 +53,24 @@ impl Core {
         self.open_definition(kind)?;
         self.begin(kind, &mut object);
         self.complete(kind, &mut object);
+        definition::complete(kind, &mut object);
         let key = kind.key(&namespace, &name);
         if tracking == Tracking::Update {
             self.track(by, kind, None, None, &mut object);
         }
+        begin_status(kind, &mut object);
         let review = self.review_of(by, Operation::Create, &key, None, options.dry_run);
         self.review(&review, kind, &mut object)?;
-        self.validate(kind, &object, None)?;
+        self.validate(kind, &object, None, Vec::new())?;
         if self.store.get(&key).is_some() {
             return Err(Failure::already_exists(kind, &name));
         }
         if options.dry_run {
             return Ok(object);
         }
-        Ok(self.keep(kind, key, object))
+        let created = self.keep(kind, key, object);
+        self.accept_definition(kind, &created);
+        Ok(created)
     }
 
     pub(super) fn review_of(
@@ -152,11 +156,17 @@ impl Core {
             map.remove("status");
         }
         if kind.is("", "Namespace") {
-            object["spec"]["finalizers"] = json!(["kubernetes"]);
-            object["status"] = json!({ "phase": "Active" });
             let name = metadata::text(object, "name").to_owned();
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
         }
-        self.begin_definition(kind, object);
     }
+}
+
+/// What the server writes after the fields have found their owner: nobody owns these.
+fn begin_status(kind: &Kind, object: &mut Value) {
+    if kind.is("", "Namespace") {
+        object["spec"]["finalizers"] = json!(["kubernetes"]);
+        object["status"] = json!({ "phase": "Active" });
+    }
+    definition::begin(kind, object);
 }

@@ -14,10 +14,62 @@ impl Core {
         object: &mut Value,
         options: &Options,
     ) -> Result<(), Failure> {
-        check_type(kind, object)?;
+        self.check_type(kind, object)?;
         check_values(kind, object)?;
         let unknown = prune(kind, object);
         self.report_unknown(kind, unknown, options)
+    }
+
+    /// Body and URL must mean the same kind and version; a body may leave both out.
+    fn check_type(&self, kind: &Kind, object: &mut Value) -> Result<(), Failure> {
+        if !object.is_object() {
+            return Err(Failure::bad_request(format!(
+                "{} in version \"{}\" cannot be handled as a {}: the body is not a JSON object",
+                kind.kind, kind.version, kind.kind
+            )));
+        }
+        let api_version = kind.api_version();
+        for (field, wanted) in [("apiVersion", &api_version), ("kind", &kind.kind)] {
+            match object[field].as_str() {
+                None | Some("") => object[field] = json!(wanted),
+                Some(same) if same == wanted => {}
+                Some(_) => return Err(self.wrong_type(kind, object)),
+            }
+        }
+        Ok(())
+    }
+
+    fn wrong_type(&self, kind: &Kind, object: &Value) -> Failure {
+        let sent_kind = object["kind"].as_str().unwrap_or("");
+        let sent = object["apiVersion"].as_str().unwrap_or("");
+        let (group, version) = sent.split_once('/').unwrap_or(("", sent));
+        if kind.custom {
+            return Failure::bad_request(format!(
+                "the API version in the data ({sent}) does not match the expected API version ({})",
+                kind.api_version()
+            ));
+        }
+        let known = self.kinds.by_kind(sent, sent_kind).is_some_and(|known| !known.custom);
+        let why = if known {
+            let package = |group: &str| match group.split('.').next() {
+                None | Some("") => "core".to_owned(),
+                Some(first) => first.to_owned(),
+            };
+            format!(
+                "converting ({}.{sent_kind}) to ({}.{}): unknown conversion",
+                if group.is_empty() { "v1" } else { version },
+                package(&kind.group),
+                kind.kind
+            )
+        } else {
+            format!(
+                "no kind \"{sent_kind}\" is registered for version \"{sent}\" in scheme \"pkg/runtime/scheme.go:111\""
+            )
+        };
+        Failure::bad_request(format!(
+            "{sent_kind} in version \"{version}\" cannot be handled as a {}: {why}",
+            kind.kind
+        ))
     }
 
     /// Refuses, warns about or ignores unknown fields.
@@ -55,25 +107,6 @@ pub(super) fn prune(kind: &Kind, object: &mut Value) -> Vec<String> {
     }
 }
 
-/// Body and URL must mean the same kind and version; a body may leave both out.
-fn check_type(kind: &Kind, object: &mut Value) -> Result<(), Failure> {
-    if !object.is_object() {
-        return Err(Failure::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: the body is not a JSON object",
-            kind.kind, kind.version, kind.kind
-        )));
-    }
-    let api_version = kind.api_version();
-    for (field, wanted) in [("apiVersion", &api_version), ("kind", &kind.kind)] {
-        match object[field].as_str() {
-            None | Some("") => object[field] = json!(wanted),
-            Some(same) if same == wanted => {}
-            Some(_) => return Err(wrong_type(kind, object)),
-        }
-    }
-    Ok(())
-}
-
 /// Values of built-in kinds must fit the server's structs; custom kinds are validated later.
 fn check_values(kind: &Kind, object: &Value) -> Result<(), Failure> {
     if kind.custom {
@@ -85,20 +118,4 @@ fn check_values(kind: &Kind, object: &Value) -> Result<(), Failure> {
             kind.kind, kind.version, kind.kind
         ))
     })
-}
-
-fn wrong_type(kind: &Kind, object: &Value) -> Failure {
-    let sent_kind = object["kind"].as_str().unwrap_or("");
-    let sent = object["apiVersion"].as_str().unwrap_or("");
-    let (group, version) = sent.split_once('/').unwrap_or(("", sent));
-    if sent_kind == kind.kind {
-        return Failure::bad_request(format!(
-            "the API version in the data ({sent}) does not match the expected API version ({})",
-            kind.api_version()
-        ));
-    }
-    Failure::bad_request(format!(
-        "{sent_kind} in version \"{version}\" cannot be handled as a {}: no kind \"{sent_kind}\" is registered for version \"{}\" in group \"{group}\"",
-        kind.kind, kind.version
-    ))
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::metadata;
 use crate::clock;
-use crate::cluster::{Actor, Core, DeleteOptions};
+use crate::cluster::{Actor, Core, DeleteOptions, Sub};
 use crate::kind::{Column, Kind, ScalePaths};
 use crate::schema;
 use crate::status::{Cause, Failure};
@@ -37,51 +37,142 @@ pub(super) fn name_causes(object: &Value) -> Option<Cause> {
     })
 }
 
+/// Defaults of a definition, which its writer owns.
+pub(super) fn complete(kind: &Kind, object: &mut Value) {
+    if !is_definition(kind) {
+        return;
+    }
+    let names = &mut object["spec"]["names"];
+    let kind_name = names["kind"].as_str().unwrap_or("").to_owned();
+    if names["singular"].as_str().is_none_or(str::is_empty) {
+        names["singular"] = json!(kind_name.to_lowercase());
+    }
+    if names["listKind"].as_str().is_none_or(str::is_empty) {
+        names["listKind"] = json!(format!("{kind_name}List"));
+    }
+    if object["spec"]["conversion"].is_null() {
+        object["spec"]["conversion"] = json!({ "strategy": "None" });
+    }
+}
+
+/// The status of a definition that no controller has seen yet.
+pub(super) fn begin(kind: &Kind, object: &mut Value) {
+    if !is_definition(kind) {
+        return;
+    }
+    let stored: Vec<&Value> = versions(&object["spec"])
+        .filter(|version| version["storage"] == json!(true))
+        .map(|version| &version["name"])
+        .collect();
+    object["status"] = json!({
+        "conditions": null, "acceptedNames": { "plural": "", "kind": "" }, "storedVersions": stored,
+    });
+}
+
 impl Core {
-    /// Fills in a new definition: defaults, finalizer and the status it gets at once.
-    pub(super) fn begin_definition(&self, kind: &Kind, object: &mut Value) {
+    /// What the server's own controllers do to a definition: its finalizer, its names, its status.
+    pub(super) fn accept_definition(&mut self, kind: &Kind, created: &Value) {
         if !is_definition(kind) {
             return;
         }
-        let names = &mut object["spec"]["names"];
-        let kind_name = names["kind"].as_str().unwrap_or("").to_owned();
-        if names["singular"].as_str().is_none_or(str::is_empty) {
-            names["singular"] = json!(kind_name.to_lowercase());
-        }
-        if names["listKind"].as_str().is_none_or(str::is_empty) {
-            names["listKind"] = json!(format!("{kind_name}List"));
-        }
-        if object["spec"]["conversion"].is_null() {
-            object["spec"]["conversion"] = json!({ "strategy": "None" });
-        }
-        let mut finalizers = metadata::finalizers(object);
+        let key = Key::new(GROUP, PLURAL, "", metadata::text(created, "name"));
+        let mut object = created.clone();
+        let mut finalizers = metadata::finalizers(&object);
         if !finalizers.iter().any(|name| name == CLEANUP) {
             finalizers.push(CLEANUP.to_owned());
         }
-        metadata::set_finalizers(object, &finalizers);
-        object["status"] = self.definition_status(&object["spec"]);
+        metadata::set_finalizers(&mut object, &finalizers);
+        let (names, conflict) = self.accepted_names(&key.name, &object["spec"]);
+        object["status"]["acceptedNames"] = names;
+        object["status"]["conditions"] = self.conditions(&created["status"], conflict);
+        remember_storage(&mut object);
+        let by = Actor::new("system:apiserver", "kube-apiserver");
+        self.track(&by, kind, Some(Sub::Status), Some(created), &mut object);
+        if object != *created {
+            self.keep(kind, key, object);
+        }
     }
 
-    fn definition_status(&self, spec: &Value) -> Value {
+    fn conditions(&self, old: &Value, conflict: Option<(&str, String)>) -> Value {
         let now = clock::seconds(self.now());
-        let stored: Vec<&Value> = versions(spec)
-            .filter(|version| version["storage"] == json!(true))
-            .map(|version| &version["name"])
-            .collect();
-        let condition = |kind: &str, reason: &str, message: &str| {
+        let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+            let known = old["conditions"].as_array().into_iter().flatten();
+            let since = known
+                .filter(|known| known["type"] == kind && known["status"] == status)
+                .map(|known| text(&known["lastTransitionTime"]))
+                .next()
+                .unwrap_or_else(|| now.clone());
             json!({
-                "type": kind, "status": "True", "lastTransitionTime": now,
+                "type": kind, "status": status, "lastTransitionTime": since,
                 "reason": reason, "message": message,
             })
         };
-        json!({
-            "conditions": [
-                condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-                condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-            ],
-            "acceptedNames": spec["names"],
-            "storedVersions": stored,
-        })
+        match conflict {
+            Some((reason, message)) => json!([
+                condition("NamesAccepted", "False", reason, &message),
+                condition("Established", "False", "NotAccepted", "not all names are accepted"),
+            ]),
+            None => json!([
+                condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
+                condition(
+                    "Established",
+                    "True",
+                    "InitialNamesAccepted",
+                    "the initial names have been accepted",
+                ),
+            ]),
+        }
+    }
+
+    /// The names that no other definition of the group has, and the last conflict.
+    fn accepted_names(&self, name: &str, spec: &Value) -> (Value, Option<(&'static str, String)>) {
+        let (mut resources, mut kinds) = (Vec::new(), Vec::new());
+        for (key, other) in self.store.list(GROUP, PLURAL, None) {
+            if key.name == name || other["spec"]["group"] != spec["group"] {
+                continue;
+            }
+            let accepted = &other["status"]["acceptedNames"];
+            resources.extend([text(&accepted["plural"]), text(&accepted["singular"])]);
+            resources.extend(texts(&accepted["shortNames"]));
+            kinds.extend([text(&accepted["kind"]), text(&accepted["listKind"])]);
+        }
+        let wanted = &spec["names"];
+        let mut accepted = json!({ "plural": "", "kind": "" });
+        let mut conflict = None;
+        let checks = [
+            ("plural", "PluralConflict", &resources),
+            ("singular", "SingularConflict", &resources),
+            ("shortNames", "ShortNamesConflict", &resources),
+            ("kind", "KindConflict", &kinds),
+            ("listKind", "ListKindConflict", &kinds),
+        ];
+        for (field, reason, taken) in checks {
+            let mut values = texts(&wanted[field]);
+            values.extend(wanted[field].as_str().map(str::to_owned));
+            match values.iter().find(|value| taken.contains(value)) {
+                Some(value) => conflict = Some((reason, format!("\"{value}\" is already in use"))),
+                None if !wanted[field].is_null() => accepted[field] = wanted[field].clone(),
+                None => {}
+            }
+        }
+        if let Some(categories) = wanted.get("categories") {
+            accepted["categories"] = categories.clone();
+        }
+        (accepted, conflict)
+    }
+
+    /// Looks again at definitions whose names were taken, after one has gone.
+    fn reconsider_definitions(&mut self, group: &Value) {
+        let refused: Vec<Value> = self
+            .store
+            .list(GROUP, PLURAL, None)
+            .filter(|(_, other)| other["spec"]["group"] == *group && !established(other))
+            .map(|(_, other)| other.clone())
+            .collect();
+        let Some(kind) = self.kinds.get(GROUP, PLURAL) else { return };
+        for definition in refused {
+            self.accept_definition(&kind, &definition);
+        }
     }
 
     /// Creates of a kind whose definition is on its way out are refused.
@@ -106,6 +197,9 @@ impl Core {
             return;
         }
         let spec = &stored["spec"];
+        if !established(stored) {
+            return;
+        }
         let Ok(compiled) = schema::crd::compile(stored) else { return };
         let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
         self.kinds.unregister(&group, &plural);
@@ -124,7 +218,10 @@ impl Core {
     pub(super) fn forget_definition(&mut self, kind: &Kind, gone: &Value) {
         if is_definition(kind) {
             let spec = &gone["spec"];
-            self.kinds.unregister(&text(&spec["group"]), &text(&spec["names"]["plural"]));
+            if established(gone) {
+                self.kinds.unregister(&text(&spec["group"]), &text(&spec["names"]["plural"]));
+            }
+            self.reconsider_definitions(&spec["group"]);
         }
     }
 
@@ -161,6 +258,28 @@ impl Core {
             self.store.put(key, definition);
         }
     }
+}
+
+/// Versions that objects may be stored in are never forgotten.
+fn remember_storage(definition: &mut Value) {
+    let mut stored = texts(&definition["status"]["storedVersions"]);
+    let storage = versions(&definition["spec"])
+        .find(|version| version["storage"] == json!(true))
+        .map(|version| text(&version["name"]));
+    if let Some(storage) = storage
+        && !stored.contains(&storage)
+    {
+        stored.push(storage);
+        definition["status"]["storedVersions"] = json!(stored);
+    }
+}
+
+fn established(definition: &Value) -> bool {
+    let conditions = definition["status"]["conditions"].as_array();
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
 fn definition_key(group: &str, plural: &str) -> Key {

@@ -14,6 +14,17 @@ const ORPHAN: &str = "orphan";
 /// Finalizer under which the garbage collector deletes dependents first.
 const FOREGROUND: &str = "foregroundDeletion";
 
+/// Kinds whose finished deletion answers the object instead of a Status.
+const ANSWERS_OBJECT: [&str; 7] = [
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "podtemplates",
+    "resourcequotas",
+    "serviceaccounts",
+    "services",
+];
+
 /// How a deletion goes on.
 enum Course {
     /// The object goes now.
@@ -87,8 +98,10 @@ impl Core {
         if !dry_run {
             self.vanish(kind, key);
         }
-        if kind.is("", "Pod") {
-            return object.clone();
+        if !kind.custom && ANSWERS_OBJECT.contains(&kind.plural.as_str()) {
+            let mut object = object.clone();
+            object["metadata"]["resourceVersion"] = json!(self.store.version().to_string());
+            return object;
         }
         gone(kind, object)
     }

@@ -91,14 +91,22 @@ impl Core {
                 "invalid object type: /, Kind=: the applied configuration must have apiVersion and kind",
             ));
         }
+        if wanted["kind"] != kind.kind.as_str() {
+            return Err(Failure::bad_request(format!(
+                "invalid object type: {}, Kind={}",
+                wanted["apiVersion"].as_str().unwrap_or(""),
+                wanted["kind"].as_str().unwrap_or("")
+            )));
+        }
         apply::check(&kind.schema, wanted).map_err(|text| Failure {
             code: 500,
             reason: "",
             message: format!(
-                "failed to create typed patch object ({}/{}; {}, Kind={}): {text}",
+                "failed to create typed patch object ({}/{}; {}/{}, Kind={}): {text}",
                 metadata::text(wanted, "namespace"),
                 metadata::text(wanted, "name"),
-                kind.api_version(),
+                kind.group,
+                kind.version,
                 kind.kind,
             ),
             details: None,
@@ -162,9 +170,10 @@ fn confine(kind: &Kind, sub: Option<Sub>, wanted: &mut Value) {
 
 fn patched(kind: &Kind, live: &Value, patch: &Patch) -> Result<Value, Failure> {
     match patch {
-        Patch::Json(operations) => {
-            patch::json(live, operations).map_err(|_| unprocessable())
-        }
+        Patch::Json(operations) if !operations.is_array() => Err(Failure::bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+        )),
+        Patch::Json(operations) => patch::json(live, operations).map_err(|_| unprocessable()),
         Patch::Merge(body) | Patch::Apply { object: body, .. } => {
             if !body.is_object() {
                 return Err(Failure::bad_request(

@@ -104,14 +104,26 @@ impl Core {
         Ok(Listing { items, version, token, remaining: (remaining > 0).then_some(remaining) })
     }
 
+    /// Refuses to answer as of a version that does not exist yet.
+    pub(crate) fn check_reached(&self, wanted: u64) -> Result<(), Failure> {
+        let current = self.store.version();
+        if wanted <= current {
+            return Ok(());
+        }
+        let text = format!("Too large resource version: {wanted}, current: {current}");
+        let cause = json!({
+            "reason": "ResourceVersionTooLarge", "message": "Too large resource version",
+        });
+        Err(Failure::timeout(text).with(json!({ "causes": [cause], "retryAfterSeconds": 1 })))
+    }
+
     fn list_version(&self, page: &Page, token: Option<&Token>) -> Result<u64, Failure> {
         if let Some(token) = token {
             return Ok(token.version);
         }
         match page.version {
             Some(wanted) if wanted > self.store.version() => {
-                Err(Failure::timeout(format!("Too large resource version: {wanted}, current: {}", self.store.version()))
-                    .with(json!({ "causes": [{ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" }], "retryAfterSeconds": 1 })))
+                self.check_reached(wanted).map(|()| wanted)
             }
             Some(wanted) if page.exact => Ok(wanted),
             Some(wanted) if wanted > 0 => Ok(self.past(page.stale).max(wanted)),
@@ -134,11 +146,18 @@ fn parse_token(text: &str) -> Result<Option<Token>, Failure> {
     if text.is_empty() {
         return Ok(None);
     }
-    let bad = || Failure::bad_request("continue key is not valid: illegal base64 data");
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
+    let bad = |why: &str| {
+        Failure::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+    };
+    let bytes = URL_SAFE_NO_PAD
+        .decode(text.trim_end_matches('='))
+        .map_err(|_| bad("illegal base64 data at input byte 0"))?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|_| {
+        let first = bytes.first().copied().unwrap_or_default();
+        bad(&format!("invalid character '\\u{first:04x}' looking for beginning of value"))
+    })?;
     match (value["rv"].as_u64(), value["start"].as_str()) {
         (Some(version), Some(after)) => Ok(Some(Token { version, after: after.to_owned() })),
-        _ => Err(bad()),
+        _ => Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
     }
 }

@@ -1,6 +1,6 @@
 //! Update: replacing an object or one of its subresources.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Tracking, metadata, scale};
 use crate::cluster::{Actor, Core, Operation, Options, Sub};
@@ -81,11 +81,10 @@ impl Core {
         }
         let review = self.review_of(by, Operation::Update, key, sub, options.dry_run);
         self.review(&review, kind, &mut object)?;
-        let causes = metadata::update_causes(&object, &live);
-        if !causes.is_empty() {
-            return Err(Failure::invalid(kind, &key.name, causes));
-        }
-        self.validate(kind, &object, Some(&live))?;
+        // The real server checks the metadata twice on its way, and says so twice.
+        let mut causes = metadata::update_causes(&object, &live);
+        causes.extend(causes.clone());
+        self.validate(kind, &object, Some(&live), causes)?;
         object["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
         if same(&live, &object) {
             return Ok(live);
@@ -102,7 +101,7 @@ impl Core {
         kind: &Kind,
         key: &Key,
         live: &Value,
-        mut object: Value,
+        object: Value,
     ) -> Result<Value, Failure> {
         let graceful = live["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) != 0;
         let held = kind.is("", "Namespace")
@@ -110,10 +109,11 @@ impl Core {
         let last = metadata::deleting(live) && metadata::finalizers(&object).is_empty();
         if last && !graceful && !held {
             self.vanish(kind, key);
-            object["metadata"]["resourceVersion"] = json!(self.store.version().to_string());
             return Ok(object);
         }
-        Ok(self.keep(kind, key.clone(), object))
+        let changed = self.keep(kind, key.clone(), object);
+        self.accept_definition(kind, &changed);
+        Ok(changed)
     }
 }
 
