@@ -78,9 +78,17 @@ impl<'a> Door<'a> {
         known.ok_or_else(|| Failure::internal(format!("unknown resource {}", resource.plural)))
     }
 
+    /// Objects as they are now, to be changed.
     pub(crate) fn list(&self, resource: Resource, namespace: Option<&str>) -> Vec<Value> {
         let found = self.core.store.list(resource.group, resource.plural, namespace);
         found.map(|(_, object)| object.clone()).collect()
+    }
+
+    /// Objects as they are now, only to be looked at.
+    pub(crate) fn shared(&self, resource: Resource, namespace: Option<&str>) -> Vec<Arc<Value>> {
+        let store = &self.core.store;
+        let found = store.list(resource.group, resource.plural, namespace);
+        found.filter_map(|(key, _)| store.share(key)).collect()
     }
 
     pub(crate) fn get(&self, resource: Resource, namespace: &str, name: &str) -> Option<Value> {

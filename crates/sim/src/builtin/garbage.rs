@@ -3,6 +3,7 @@
 //! Must not delete anything that has no owner references.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -17,6 +18,9 @@ const ORPHAN: &str = "orphan";
 /// The garbage collector; it holds no state of its own.
 #[derive(Default)]
 pub(super) struct Garbage;
+
+/// Every object's namespace and content, by uid.
+type Uids = BTreeMap<String, (String, Arc<Value>)>;
 
 /// What is known about the owners of one object.
 #[derive(Default)]
@@ -38,22 +42,20 @@ impl Controller for Garbage {
     fn sync(&mut self, core: &mut Core, _: &mut Model) -> Option<Timestamp> {
         let mut door =
             Door::controller(core, "generic-garbage-collector", "garbage-collector-controller");
-        let objects: Vec<(Key, Value)> = door
-            .core
-            .store
+        let store = &door.core.store;
+        let objects: Vec<(Key, Arc<Value>)> = store
             .all()
             .filter(|(_, object)| concerned(object))
-            .map(|(key, object)| (key.clone(), object.clone()))
+            .filter_map(|(key, _)| Some((key.clone(), store.share(key)?)))
             .collect();
         if objects.is_empty() {
             return None;
         }
-        let uids: BTreeMap<String, (String, Value)> = door
-            .core
-            .store
+        let uids: Uids = store
             .all()
-            .map(|(key, object)| {
-                (field::uid(object).to_owned(), (key.namespace.clone(), object.clone()))
+            .filter_map(|(key, object)| {
+                let uid = field::uid(object).to_owned();
+                Some((uid, (key.namespace.clone(), store.share(key)?)))
             })
             .collect();
         for (key, object) in &objects {
@@ -75,7 +77,7 @@ fn owned_by<'a>(object: &'a Value, uid: &str) -> Option<&'a Value> {
 }
 
 /// An owner that is being deleted: lets its dependents go, or waits for those that block it.
-fn finish_owner(door: &mut Door, key: &Key, owner: &Value, objects: &[(Key, Value)]) {
+fn finish_owner(door: &mut Door, key: &Key, owner: &Value, objects: &[(Key, Arc<Value>)]) {
     if !field::deleting(owner) {
         return;
     }
@@ -106,7 +108,7 @@ fn collect(
     door: &mut Door,
     key: &Key,
     object: &Value,
-    uids: &BTreeMap<String, (String, Value)>,
+    uids: &Uids,
 ) {
     if field::deleting(object) {
         return;
@@ -130,7 +132,7 @@ fn collect(
     delete(door, key, object, options);
 }
 
-fn look(key: &Key, object: &Value, uids: &BTreeMap<String, (String, Value)>) -> Owners {
+fn look(key: &Key, object: &Value, uids: &Uids) -> Owners {
     let mut owners = Owners::default();
     for reference in field::list(object, "/metadata/ownerReferences") {
         owners.any = true;

@@ -42,7 +42,7 @@ fn one(door: &mut Door, model: &mut Model, service: &Value) {
     let namespace = field::namespace(service).to_owned();
     let always = field::flag(service, "/spec/publishNotReadyAddresses");
     let mut groups: BTreeMap<String, (Value, Vec<Value>)> = BTreeMap::new();
-    for pod in door.list(PODS, Some(&namespace)) {
+    for pod in door.shared(PODS, Some(&namespace)) {
         let ended = matches!(field::text(&pod, "/status/phase"), "Succeeded" | "Failed");
         let placed = !field::text(&pod, "/status/podIP").is_empty();
         if placed && !ended && field::selects(&selector, &field::labels(&pod)) {

@@ -13,6 +13,7 @@ mod run;
 pub(super) mod scheduler;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -37,7 +38,7 @@ impl Controller for Kubelet {
         if model.kubelet == Switch::External {
             return None;
         }
-        let pods = Door::component(core, "", "kubelet").list(PODS, None);
+        let pods = Door::component(core, "", "kubelet").shared(PODS, None);
         self.forget(&pods, model);
         let mut wake = None;
         for pod in &pods {
@@ -91,7 +92,7 @@ impl Kubelet {
     }
 
     /// Pods that are gone take their programs and their scratch volumes with them.
-    fn forget(&mut self, pods: &[Value], model: &mut Model) {
+    fn forget(&mut self, pods: &[Arc<Value>], model: &mut Model) {
         let alive = |uid: &String| pods.iter().any(|pod| field::uid(pod) == uid);
         let gone: Vec<String> = self.runs.keys().filter(|uid| !alive(uid)).cloned().collect();
         for uid in gone {

@@ -38,15 +38,16 @@ impl Controller for Scheduler {
             return None;
         }
         let mut door = Door::component(core, "system:kube-scheduler", "default-scheduler");
-        let mut pods = door.list(PODS, None);
+        let mut pods = door.shared(PODS, None);
+        pods.retain(|pod| {
+            let gated = !field::list(pod, "/spec/schedulingGates").is_empty();
+            let placed = !field::text(pod, "/spec/nodeName").is_empty();
+            !placed && !gated && !field::deleting(pod)
+        });
         // Oldest first, as the real queue does for equal priorities.
         pods.sort_by_key(|pod| field::text(pod, "/metadata/creationTimestamp").to_owned());
         for pod in &pods {
-            let gated = !field::list(pod, "/spec/schedulingGates").is_empty();
-            let placed = !field::text(pod, "/spec/nodeName").is_empty();
-            if !placed && !gated && !field::deleting(pod) {
-                schedule(&mut door, pod);
-            }
+            schedule(&mut door, pod);
         }
         None
     }

@@ -102,16 +102,18 @@ fn next_available(set: &Value, sync: &rollout::Sync, now: Timestamp) -> Option<T
 /// The set's pods by owner; orphans that match are adopted, owned ones that do not are released.
 fn claim_pods(door: &mut Door, set: &Value) -> Result<Vec<Value>, Failure> {
     let mut owned = BTreeMap::new();
-    for found in door.list(PODS, Some(field::namespace(set))) {
+    for found in door.shared(PODS, Some(field::namespace(set))) {
         let matches = field::selects(&set["spec"]["selector"], &field::labels(&found))
             && pod::ordinal(set, &found).is_some();
         let owner = field::controller(&found).map(|owner| owner["uid"].clone());
+        if owner.as_ref().map_or(!matches, |uid| uid != field::uid(set)) {
+            continue;
+        }
+        let found = (*found).clone();
         let kept = match owner {
-            Some(uid) if uid != field::uid(set) => None,
             Some(_) if matches => Some(found),
             Some(_) => release(door, set, found)?,
-            None if matches => adopt(door, PODS, set, found)?,
-            None => None,
+            None => adopt(door, PODS, set, found)?,
         };
         if let Some(pod) = kept {
             owned.insert(claims::ordinal_of(set, &pod), pod);
@@ -150,10 +152,10 @@ fn release(door: &mut Door, set: &Value, mut pod: Value) -> Result<Option<Value>
 }
 
 fn adopt_revisions(door: &mut Door, set: &Value) -> Result<(), Failure> {
-    for revision in door.list(REVISIONS, Some(field::namespace(set))) {
+    for revision in door.shared(REVISIONS, Some(field::namespace(set))) {
         let orphan = field::controller(&revision).is_none();
         if orphan && field::selects(&set["spec"]["selector"], &field::labels(&revision)) {
-            adopt(door, REVISIONS, set, revision)?;
+            adopt(door, REVISIONS, set, (*revision).clone())?;
         }
     }
     Ok(())

@@ -89,10 +89,11 @@ fn number(revision: &Value) -> i64 {
 }
 
 fn owned(door: &Door, set: &Value) -> Vec<Value> {
-    let mut found = door.list(REVISIONS, Some(field::namespace(set)));
-    found.retain(|one| {
+    let mut all = door.shared(REVISIONS, Some(field::namespace(set)));
+    all.retain(|one| {
         field::controller(one).is_some_and(|owner| owner["uid"] == field::uid(set))
     });
+    let mut found: Vec<Value> = all.iter().map(|one| (**one).clone()).collect();
     found.sort_by_key(|one| (number(one), field::name(one).to_owned()));
     found
 }
