@@ -7,34 +7,47 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+/// The value at a JSON pointer. serde_json's own copies each step of the path; this is asked too
+/// often for that.
+pub(crate) fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
+    pointer.split('/').skip(1).try_fold(object, |place, step| match place {
+        Value::Object(map) if step.contains('~') => {
+            map.get(&step.replace("~1", "/").replace("~0", "~"))
+        }
+        Value::Object(map) => map.get(step),
+        Value::Array(list) => list.get(step.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
 /// Text at a JSON pointer; empty when absent or not text.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+    at(object, pointer).and_then(Value::as_str).unwrap_or("")
 }
 
 /// Whole number at a JSON pointer.
 pub(crate) fn number(object: &Value, pointer: &str, absent: i64) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(absent)
+    at(object, pointer).and_then(Value::as_i64).unwrap_or(absent)
 }
 
 /// Flag at a JSON pointer; false when absent.
 pub(crate) fn flag(object: &Value, pointer: &str) -> bool {
-    object.pointer(pointer).and_then(Value::as_bool).unwrap_or(false)
+    at(object, pointer).and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// List at a JSON pointer; empty when absent.
 pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    at(object, pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Map at a JSON pointer, cloned; empty when absent.
 pub(crate) fn map(object: &Value, pointer: &str) -> Map<String, Value> {
-    object.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
+    at(object, pointer).and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
 /// String map at a JSON pointer (labels, annotations, `matchLabels`, Secret data).
 pub(crate) fn strings(object: &Value, pointer: &str) -> BTreeMap<String, String> {
-    let entries = object.pointer(pointer).and_then(Value::as_object);
+    let entries = at(object, pointer).and_then(Value::as_object);
     entries
         .into_iter()
         .flatten()
