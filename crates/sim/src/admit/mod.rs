@@ -20,6 +20,14 @@ pub fn default(kind: &Kind, object: &mut Value) {
     }
 }
 
+/// Fills in what the server's own admission plugins and allocators fill in from the object alone,
+/// after ownership has been recorded: nobody owns these fields. Doing it twice changes nothing.
+pub fn plugins(kind: &Kind, object: &mut Value) {
+    if !kind.custom {
+        defaults::plugins(kind, object);
+    }
+}
+
 /// Everything wrong with `object`; `old` is the stored object in an update.
 #[must_use]
 pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Cause> {

@@ -27,6 +27,7 @@ fn completed(kinds: &Kinds, sent: &Value) -> (std::sync::Arc<Kind>, Value) {
     let mut object = sent.clone();
     default(&kind, &mut object);
     normalize(&kind, &mut object);
+    plugins(&kind, &mut object);
     (kind, object)
 }
 
@@ -156,9 +157,11 @@ fn objects_are_stored_as_the_server_stores_them() {
         let mut object = sent.clone();
         default(&kind, &mut object);
         normalize(&kind, &mut object);
+        plugins(&kind, &mut object);
         let mut again = object.clone();
         default(&kind, &mut again);
         normalize(&kind, &mut again);
+        plugins(&kind, &mut again);
         assert_eq!(again, object, "twice is once for {name}");
         let mut stored = pair["stored"].clone();
         // Status is reset and labels of namespaces are added by the verbs.

@@ -94,7 +94,8 @@ pub(super) fn update(
     let entry = Entry {
         fields: gained.union(&before),
         api_version: writer.api_version.clone(),
-        time: Some(writer.time.clone()),
+        // The server loses the time on its way through the scale subresource.
+        time: (writer.subresource.as_deref() != Some("scale")).then(|| writer.time.clone()),
     };
     managers.entries.insert(me, entry);
     managers.cap();

@@ -120,7 +120,7 @@ fn schema(kind: &'static str, relation: Option<Relation>, atomic: bool) -> Schem
         "intorstring" => Scalar::IntOrString,
         "time" => Scalar::Time,
         "microtime" => Scalar::MicroTime,
-        "any" => return Schema::Any,
+        "any" => return Schema::AtomicAny,
         name => return Schema::Named(name),
     };
     Schema::Scalar(scalar)

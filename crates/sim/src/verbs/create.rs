@@ -8,6 +8,7 @@ use crate::cluster::{Actor, Core, Operation, Options, Review, Sub};
 use crate::kind::Kind;
 use crate::status::Failure;
 use crate::store::Key;
+use crate::{admit, schema};
 
 /// How much room a generated suffix leaves for `generateName`, as in Kubernetes.
 const LONGEST_BASE: usize = 63 - 5;
@@ -58,10 +59,14 @@ impl Core {
         if tracking == Tracking::Update {
             self.track(by, kind, None, None, &mut object);
         }
+        admit::plugins(kind, &mut object);
         begin_status(kind, &mut object);
         let review = self.review_of(by, Operation::Create, &key, None, options.dry_run);
         self.review(&review, kind, &mut object)?;
         self.validate(kind, &object, None, Vec::new())?;
+        if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+            self.warnings.extend(schema::crd::warnings(&object));
+        }
         if self.store.get(&key).is_some() {
             return Err(Failure::already_exists(kind, &name));
         }

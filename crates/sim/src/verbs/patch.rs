@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Tracking, decode, metadata, scale, update::Draft};
-use crate::cluster::{Actor, Core, Options, Patch, Sub};
+use crate::cluster::{Actor, Core, FieldValidation, Options, Patch, Sub};
 use crate::kind::Kind;
 use crate::status::Failure;
 use crate::store::Key;
@@ -37,7 +37,16 @@ impl Core {
         }
         let live = self.live(kind, key)?;
         let mut object = patched(kind, &live, &patch)?;
+        let sent = object.clone();
+        if !kind.custom
+            && let Err(text) = kind.schema.decode(&object)
+        {
+            return Err(blame(&patch, &sent, &text));
+        }
         let unknown = decode::prune(kind, &mut object);
+        if options.field_validation == FieldValidation::Strict && !unknown.is_empty() {
+            return Err(strict(&patch, &sent, &unknown));
+        }
         self.report_unknown(kind, unknown, options)?;
         for field in ["apiVersion", "kind"] {
             object[field] = live[field].clone();
@@ -186,8 +195,45 @@ fn patched(kind: &Kind, live: &Value, patch: &Patch) -> Result<Value, Failure> {
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         )),
         Patch::Strategic(body) => {
-            patch::strategic(&kind.schema, live, body).map_err(Failure::bad_request)
+            patch::strategic(&kind.schema, live, body).map_err(|text| Failure::new(500, "", text))
         }
+    }
+}
+
+/// Strict validation of a patch blames the patch.
+fn strict(patch: &Patch, patched: &Value, unknown: &[String]) -> Failure {
+    let fields: Vec<String> =
+        unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    blame(patch, patched, &format!("strict decoding error: {}", fields.join(", ")))
+}
+
+/// What is wrong with the patched object is blamed on the patch, which is shown as Go prints it.
+fn blame(patch: &Patch, patched: &Value, text: &str) -> Failure {
+    let shown = match patch {
+        Patch::Strategic(body) => go_text(body),
+        _ => patched.to_string().replace('"', "\\\""),
+    };
+    let message = format!("Invalid value: \"{shown}\": {text}");
+    let cause = crate::Cause::new("FieldValueInvalid", "patch", message.clone());
+    Failure::new(422, "Invalid", format!(" \"\" is invalid: patch: {message}")).with(json!({
+        "causes": [{ "reason": cause.reason, "message": cause.message, "field": cause.field }],
+    }))
+}
+
+/// A JSON value as Go's `%v` prints it.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let entries: Vec<String> =
+                map.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        Value::Array(list) => {
+            format!("[{}]", list.iter().map(go_text).collect::<Vec<_>>().join(" "))
+        }
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Tracking, metadata, scale};
+use crate::admit;
 use crate::cluster::{Actor, Core, Operation, Options, Sub};
 use crate::kind::Kind;
 use crate::status::{Cause, Failure};
@@ -46,7 +47,10 @@ impl Core {
                 "metadata.resourceVersion",
                 "Invalid value: 0: must be specified for an update",
             );
-            return Err(Failure::invalid(kind, &key.name, vec![cause]));
+            // The storage layer names the resource where validation names the kind.
+            let mut shown = kind.clone();
+            shown.kind.clone_from(&kind.plural);
+            return Err(Failure::invalid(&shown, &key.name, vec![cause]));
         }
         self.replace(&draft, live, object)
     }
@@ -79,6 +83,7 @@ impl Core {
         if tracking == Tracking::Update {
             self.track(by, kind, sub, Some(&live), &mut object);
         }
+        admit::plugins(kind, &mut object);
         let review = self.review_of(by, Operation::Update, key, sub, options.dry_run);
         self.review(&review, kind, &mut object)?;
         // The real server checks the metadata twice on its way, and says so twice.

@@ -11,6 +11,7 @@ const FROZEN: &str = "field is immutable when `immutable` is set";
 
 /// ConfigMap.
 pub(super) fn config_map(object: &Node<'_>, old: Option<&Value>, report: &mut Report) {
+    frozen(object, old, &["data", "binaryData"], report);
     let (data, binary) = (object.field("data"), object.field("binaryData"));
     let mut size = 0;
     for (key, value) in data.entries() {
@@ -31,11 +32,16 @@ pub(super) fn config_map(object: &Node<'_>, old: Option<&Value>, report: &mut Re
     if size > MOST {
         report.too_long("[]", MOST);
     }
-    frozen(object, old, &["data", "binaryData"], report);
 }
 
 /// Secret.
 pub(super) fn secret(object: &Node<'_>, old: Option<&Value>, report: &mut Report) {
+    if let Some(old) = old
+        && old["type"] != object.value["type"]
+    {
+        report.invalid(&object.field("type"), "field is immutable");
+    }
+    frozen(object, old, &["data"], report);
     let data = object.field("data");
     let mut size = 0;
     for (key, value) in data.entries() {
@@ -46,12 +52,6 @@ pub(super) fn secret(object: &Node<'_>, old: Option<&Value>, report: &mut Report
         report.too_long(&data.path, MOST);
     }
     needed(object, &data, report);
-    if let Some(old) = old
-        && old["type"] != object.value["type"]
-    {
-        report.invalid(&object.field("type"), "field is immutable");
-    }
-    frozen(object, old, &["data"], report);
 }
 
 /// The keys that a type of Secret must have.

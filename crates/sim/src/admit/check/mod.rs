@@ -9,6 +9,7 @@ use crate::status::Cause;
 
 mod container;
 mod data;
+mod definition;
 mod metadata;
 mod placement;
 mod pod;
@@ -55,6 +56,9 @@ fn by_kind(kind: &Kind, object: &Node<'_>, old: Option<&Value>, report: &mut Rep
         ("", "PersistentVolumeClaim") => storage::claim(object, old, report),
         ("", "PersistentVolume") => storage::volume(object, report),
         ("storage.k8s.io", "StorageClass") => storage::class(object, old, report),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            definition::definition(object, old, report);
+        }
         ("policy", "PodDisruptionBudget") => policy::budget(object, report),
         ("rbac.authorization.k8s.io", "Role") => policy::role(object, true, report),
         ("rbac.authorization.k8s.io", "ClusterRole") => policy::role(object, false, report),

@@ -15,6 +15,9 @@ const DAY: i64 = 86400;
 /// Service.
 pub(super) fn service(object: &Node<'_>, old: Option<&Value>, report: &mut Report) {
     let spec = object.field("spec");
+    if let Some(old) = old {
+        addresses(&old["spec"], &spec, report);
+    }
     let kind = spec.field("type");
     let headless = spec.value["clusterIP"] == "None";
     let ports = spec.field("ports");
@@ -36,9 +39,6 @@ pub(super) fn service(object: &Node<'_>, old: Option<&Value>, report: &mut Repor
     if headless && matches!(kind.text(), "NodePort" | "LoadBalancer") {
         let detail = format!("may not be set to 'None' for {} services", kind.text());
         report.invalid_as("spec.clusterIPs[0]", &json!("None"), &detail);
-    }
-    if let Some(old) = old {
-        addresses(&old["spec"], &spec, report);
     }
 }
 

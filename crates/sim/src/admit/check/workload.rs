@@ -43,6 +43,7 @@ pub(super) fn stateful_set(object: &Node<'_>, old: Option<&Value>, report: &mut 
     }
     let template = Template { kind: "StatefulSet", claims: claim_names(&spec) };
     template_of(&spec, &template, report);
+    set_status(&object.field("status"), old, report);
     if let Some(old) = old
         && closed(&old["spec"]) != closed(spec.value)
     {
@@ -54,6 +55,30 @@ pub(super) fn stateful_set(object: &Node<'_>, old: Option<&Value>, report: &mut 
         );
         report.forbidden("spec", &detail);
     }
+}
+
+/// Counts of a status; checked only where it changes, since nobody else can write it.
+fn set_status(status: &Node<'_>, old: Option<&Value>, report: &mut Report) {
+    if old.is_none_or(|old| old["status"] == *status.value) {
+        return;
+    }
+    let counts = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+    let number = |field: &str| status.field(field).number().unwrap_or(0);
+    report.not_negative(&status.field("replicas"));
+    for field in counts.iter().chain(&["observedGeneration", "collisionCount"]) {
+        report.not_negative(&status.field(field));
+    }
+    let mut above = |field: &str, limit: &str| {
+        if number(field) > number(limit) {
+            let path = status.field(field).path;
+            let detail = format!("cannot be greater than status.{limit}");
+            report.invalid_as(&path, &json!(number(field)), &detail);
+        }
+    };
+    for field in counts {
+        above(field, "replicas");
+    }
+    above("availableReplicas", "readyReplicas");
 }
 
 fn claim_names(spec: &Node<'_>) -> Vec<String> {

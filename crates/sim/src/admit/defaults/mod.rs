@@ -46,6 +46,15 @@ pub(super) fn fill(kind: &Kind, object: &mut Value) {
     }
 }
 
+/// See [`super::plugins`].
+pub(super) fn plugins(kind: &Kind, object: &mut Value) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Pod") => pod::plugins(object),
+        ("", "Service") => service::addresses(object),
+        _ => {}
+    }
+}
+
 /// Whether a field counts as not set: absent, null, or empty text.
 fn unset(value: Option<&Value>) -> bool {
     match value {

@@ -20,7 +20,6 @@ pub(super) fn pod(object: &mut Value) {
         }
     }
     put(spec, "enableServiceLinks", json!(true));
-    admission(spec);
     pod_spec(spec);
 }
 
@@ -56,11 +55,11 @@ fn account_names(spec: &mut Value) {
     }
 }
 
-/// What the server's own admission adds to a pod: account, priority, tolerations.
-fn admission(spec: &mut Value) {
-    if unset(spec.get("serviceAccount")) {
-        put(spec, "serviceAccountName", json!("default"));
-    }
+/// What the server's own admission plugins add to a pod: account, priority, tolerations.
+pub(super) fn plugins(object: &mut Value) {
+    let spec = inner(object, "spec");
+    put(spec, "serviceAccountName", json!("default"));
+    account_names(spec);
     if unset(spec.get("priorityClassName")) {
         put(spec, "priority", json!(0));
         put(spec, "preemptionPolicy", json!("PreemptLowerPriority"));

@@ -30,15 +30,19 @@ pub(super) fn service(object: &mut Value) {
     }
     if matches!(kind.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {
         put(spec, "internalTrafficPolicy", json!("Cluster"));
-        addresses(spec);
     }
     if kind == "LoadBalancer" {
         put(spec, "allocateLoadBalancerNodePorts", json!(true));
     }
 }
 
-/// Address families of a cluster with IPv4 only, and the two spellings of the address.
-fn addresses(spec: &mut Value) {
+/// Address families of a cluster with IPv4 only, and the two spellings of the address. The server
+/// fills them in after it has recorded who owns what.
+pub(super) fn addresses(object: &mut Value) {
+    let spec = inner(object, "spec");
+    if spec["type"] == "ExternalName" {
+        return;
+    }
     let headless = spec["clusterIP"] == "None" || spec["clusterIPs"][0] == "None";
     let selects = spec["selector"].as_object().is_some_and(|selector| !selector.is_empty());
     let dual = headless && !selects && unset(spec.get("ipFamilyPolicy"));

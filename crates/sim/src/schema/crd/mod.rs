@@ -50,6 +50,12 @@ pub fn compile(crd: &Value) -> Result<Vec<CompiledVersion>, Vec<Cause>> {
     Ok(versions.iter().map(compile_version).collect())
 }
 
+/// What the server warns about when it accepts this CRD.
+#[must_use]
+pub fn warnings(crd: &Value) -> Vec<String> {
+    structural::warnings(crd)
+}
+
 fn compile_version(version: &Value) -> CompiledVersion {
     let source = version["schema"]["openAPIV3Schema"].clone();
     CompiledVersion {

@@ -183,7 +183,43 @@ impl Pass<'_> {
     }
 }
 
-/// Why a rule can't be compiled; none if it can.
-pub(super) fn broken(text: &str) -> Option<String> {
-    Program::compile(text).err().map(|error| error.to_string())
+/// Why a rule can't be compiled for values of this schema; none if it can.
+pub(super) fn broken(schema: &Value, text: &str) -> Option<String> {
+    if let Err(error) = Program::compile(text) {
+        return Some(error.to_string());
+    }
+    unknown_field(schema, text).map(|(at, field)| {
+        let dots = ".".repeat(at);
+        format!("ERROR: <input>:1:{}: undefined field '{field}'\n | {text}\n | {dots}^", at + 1)
+    })
+}
+
+/// The first field that a rule reads from `self` and that the schema does not declare, with the
+/// place of its dot. The only part of the server's type check that is done here.
+fn unknown_field<'a>(schema: &Value, text: &'a str) -> Option<(usize, &'a str)> {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for (start, _) in text.match_indices("self.") {
+        let whole = !text[..start].ends_with(|c: char| word(c) || c == '.');
+        let mut at = start + "self".len();
+        let mut here = schema;
+        while whole && text[at..].starts_with('.') {
+            let rest = &text[at + 1..];
+            let field = &rest[..rest.find(|c| !word(c)).unwrap_or(rest.len())];
+            let closed = here["type"] == "object"
+                && here["properties"].is_object()
+                && !flag(here, "x-kubernetes-preserve-unknown-fields")
+                && !flag(here, "x-kubernetes-embedded-resource");
+            // Quoted text, calls, and names that need escaping are none of this check's business.
+            if !closed || rest[field.len()..].starts_with('(') || field.contains("__") {
+                break;
+            }
+            match here["properties"].get(field) {
+                Some(next) => here = next,
+                None if ["metadata", "apiVersion", "kind"].contains(&field) => break,
+                None => return Some((at, field)),
+            }
+            at += 1 + field.len();
+        }
+    }
+    None
 }

@@ -37,6 +37,18 @@ pub(super) fn check(crd: &Value) -> Vec<Cause> {
 /// The types a schema can name.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
+/// A version as the server's own struct, which is what its message shows.
+fn go_version(version: &Value) -> String {
+    format!(
+        "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
+        version["name"],
+        flag(version, "served"),
+        flag(version, "storage"),
+        flag(version, "deprecated"),
+        version["deprecationWarning"],
+    )
+}
+
 /// A rule as the server's own struct, which is what its message shows.
 fn go_rule(rule: &Value) -> String {
     let text = |field: &str| rule[field].as_str().map_or_else(|| Value::from(""), Value::from);
@@ -49,6 +61,39 @@ fn go_rule(rule: &Value) -> String {
         text("fieldPath"),
         rule["optionalOldSelf"],
     )
+}
+
+/// Warnings about a CRD that is accepted: formats that the server does not know.
+pub(super) fn warnings(crd: &Value) -> Vec<String> {
+    let mut formats = Vec::new();
+    for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
+        unknown_formats(&version["schema"]["openAPIV3Schema"], &mut formats);
+    }
+    formats.sort();
+    formats.dedup();
+    formats.iter().map(|format| format!("unrecognized format {format:?}")).collect()
+}
+
+fn unknown_formats(schema: &Value, found: &mut Vec<String>) {
+    if let Some(format) = schema["format"].as_str().filter(|format| !format.is_empty()) {
+        let known = match schema["type"].as_str() {
+            Some("string") | None => values::knows_format(&format.replace('-', "")),
+            Some("integer") => matches!(format, "int32" | "int64"),
+            Some("number") => matches!(format, "float" | "double"),
+            Some(_) => false,
+        };
+        if !known {
+            found.push(format.to_owned());
+        }
+    }
+    for schema in schema["properties"].as_object().into_iter().flat_map(|map| map.values()) {
+        unknown_formats(schema, found);
+    }
+    for inner in ["items", "additionalProperties"] {
+        if schema[inner].is_object() {
+            unknown_formats(&schema[inner], found);
+        }
+    }
 }
 
 struct Checker {
@@ -67,16 +112,23 @@ impl Checker {
 
     fn versions(&mut self, versions: &[Value]) {
         let stored = versions.iter().filter(|version| flag(version, "storage")).count();
-        if versions.is_empty() {
-            self.required("spec.versions", "");
-        } else if stored != 1 {
+        if stored == 1 {
+            return;
+        }
+        let shown: Vec<String> = versions.iter().map(go_version).collect();
+        self.causes.push(Cause::new(
+            "FieldValueInvalid",
+            "spec.versions",
+            format!(
+                "Invalid value: [{}]: must have exactly one version marked as storage version",
+                shown.join(",")
+            ),
+        ));
+        if stored == 0 {
             self.causes.push(Cause::new(
                 "FieldValueInvalid",
-                "spec.versions",
-                format!(
-                    "Invalid value: {}: must have exactly one version marked as storage version",
-                    Value::from(versions)
-                ),
+                "status.storedVersions",
+                "Invalid value: null: must have at least one stored version",
             ));
         }
     }
@@ -249,7 +301,7 @@ impl Checker {
             let text = rule["rule"].as_str().unwrap_or_default().trim();
             if text.is_empty() {
                 self.required(&format!("{here}.rule"), "rule is not specified");
-            } else if let Some(error) = rules::broken(text) {
+            } else if let Some(error) = rules::broken(schema, text) {
                 self.causes.push(Cause::new(
                     "FieldValueInvalid",
                     format!("{here}.rule"),

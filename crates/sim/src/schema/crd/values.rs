@@ -308,6 +308,11 @@ impl Checker<'_> {
     }
 }
 
+/// Whether a text format, written without hyphens, means anything to the server.
+pub(super) fn knows_format(format: &str) -> bool {
+    format::KNOWN.contains(&format)
+}
+
 /// The JSON type of a value, as messages name it.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     number::kind(value)

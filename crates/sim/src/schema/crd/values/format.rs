@@ -4,6 +4,36 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base64::Engine as _;
 
+/// Text formats that the server knows, without hyphens.
+pub(super) const KNOWN: [&str; 26] = [
+    "bsonobjectid",
+    "uri",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "cidr",
+    "mac",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "creditcard",
+    "ssn",
+    "hexcolor",
+    "rgbcolor",
+    "byte",
+    "password",
+    "date",
+    "duration",
+    "datetime",
+    "k8sshortname",
+    "k8slongname",
+];
+
 /// Whether `text` has the format; an unknown format fits everything.
 pub(super) fn matches(format: &str, text: &str) -> bool {
     match format {
