@@ -164,4 +164,6 @@ fn reset(object: &Value) -> bool {
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod replay;
+#[cfg(test)]
 mod tests;

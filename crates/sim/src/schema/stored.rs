@@ -140,7 +140,10 @@ impl Reader {
                     Some(element) => {
                         // Go names the field that holds the map, never the key.
                         let at = Place { path: inner.path, ..place.clone() };
-                        let value = self.read(element, value, &at);
+                        let value = match **element {
+                            Schema::Scalar(Scalar::Quantity) => self.quantity(value, true),
+                            _ => self.read(element, value, &at),
+                        };
                         stored.insert(key, value);
                     }
                     None => self.unknown.push(inner.path),
@@ -182,7 +185,7 @@ impl Reader {
             Scalar::Number if value.is_number() => value,
             Scalar::IntOrString if value.is_string() || value.is_i64() => value,
             Scalar::Untyped => value,
-            Scalar::Quantity => self.quantity(value),
+            Scalar::Quantity => self.quantity(value, false),
             Scalar::Time => self.time(value, false, place),
             Scalar::MicroTime => self.time(value, true, place),
             _ => {
@@ -212,12 +215,14 @@ impl Reader {
         value
     }
 
-    fn quantity(&mut self, value: Value) -> Value {
+    /// `listed` amounts stand in a list of resources and are kept in thousandths.
+    fn quantity(&mut self, value: Value, listed: bool) -> Value {
         let text = match &value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
         match Quantity::parse(&text) {
+            Ok(quantity) if listed => Value::String(quantity.in_thousandths().to_string()),
             Ok(quantity) => Value::String(quantity.to_string()),
             Err(error) => {
                 self.refuse(error.to_string());
