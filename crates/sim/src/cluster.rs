@@ -49,7 +49,7 @@ pub enum FieldValidation {
 pub struct Options {
     /// Check and answer, but store nothing.
     pub dry_run: bool,
-    /// Unknown fields.
+    /// Unknown fields, and fields that are named twice.
     pub field_validation: FieldValidation,
 }
 

@@ -10,6 +10,9 @@ use crate::reply::Reply;
 use crate::status::Failure;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// The same in the order in which the server lists them for custom kinds.
+const CUSTOM_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const OBJECT_VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
@@ -80,7 +83,10 @@ fn resources(groups: &Groups, group: &str, version: &str) -> Result<Value, Failu
         .ok_or_else(Failure::no_such_resource)?;
     let group_version =
         if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let list: Vec<Value> = kinds.iter().flat_map(|kind| plain(kind)).collect();
+    let mut list: Vec<Value> = kinds.iter().flat_map(|kind| plain(kind)).collect();
+    if kinds.iter().all(|kind| !kind.custom) {
+        list.sort_by_key(|entry| entry["name"].as_str().map(str::to_owned));
+    }
     Ok(json!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
         "resources": list,
@@ -90,7 +96,7 @@ fn resources(groups: &Groups, group: &str, version: &str) -> Result<Value, Failu
 fn plain(kind: &Kind) -> Vec<Value> {
     let mut main = json!({
         "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced,
-        "kind": kind.kind, "verbs": OBJECT_VERBS,
+        "kind": kind.kind, "verbs": if kind.custom { CUSTOM_VERBS } else { OBJECT_VERBS },
     });
     decorate(&mut main, kind);
     let mut all = vec![main];
@@ -173,7 +179,7 @@ fn discovered(kind: &Kind) -> Value {
         "resource": kind.plural, "singularResource": kind.singular,
         "responseKind": { "group": kind.group, "version": kind.version, "kind": kind.kind },
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
-        "verbs": OBJECT_VERBS,
+        "verbs": if kind.custom { CUSTOM_VERBS } else { OBJECT_VERBS },
     });
     decorate(&mut entry, kind);
     let parts: Vec<Value> = subresources(kind)

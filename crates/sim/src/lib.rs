@@ -11,6 +11,7 @@ pub mod clock;
 pub mod cluster;
 pub mod external;
 mod discovery;
+mod duplicates;
 pub mod faults;
 pub mod kind;
 pub mod kubeconfig;

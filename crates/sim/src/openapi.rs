@@ -1,6 +1,6 @@
 //! OpenAPI v3 as far as kubectl needs it to apply: paths with their kinds and parameters.
 //!
-//! Schemas are not described, so `kubectl explain` has nothing to show.
+//! Schemas are named but not described, so `kubectl explain` has little to show.
 
 use std::collections::BTreeSet;
 
@@ -30,22 +30,45 @@ pub(crate) fn serve(kinds: &Kinds, path: &str) -> Result<Reply, Failure> {
                 (folder, json!({ "serverRelativeURL": address }))
             })
             .collect();
-        return Ok(Reply::ok(json!({ "paths": paths })));
+        // The real server sends this one document without saying that it is JSON.
+        return Ok(Reply::Typed {
+            value: json!({ "paths": paths }),
+            content_type: "text/plain; charset=utf-8".to_owned(),
+        });
     }
-    let mut paths = Map::new();
+    let (mut paths, mut schemas) = (Map::new(), Map::new());
     for kind in kinds.all().filter(|kind| folder(kind) == rest) {
         let place = if kind.namespaced { "namespaces/{namespace}/" } else { "" };
         let address = format!("/{rest}/{place}{}", kind.plural);
         paths.insert(format!("{address}/{{name}}"), operations(kind, &["patch", "put"]));
         paths.insert(address, operations(kind, &["post"]));
+        let named = json!({ "group": kind.group, "version": kind.version, "kind": kind.kind });
+        schemas.insert(
+            schema_name(kind),
+            json!({ "type": "object", "x-kubernetes-group-version-kind": [named] }),
+        );
     }
     if paths.is_empty() {
         return Err(Failure::no_such_resource());
     }
     Ok(Reply::ok(json!({
         "openapi": "3.0.0", "info": { "title": "Kubernetes", "version": "v1.36.0" },
-        "paths": paths, "components": { "schemas": {} },
+        "paths": paths, "components": { "schemas": schemas },
     })))
+}
+
+/// Name of a kind's schema: Go packages for built-in kinds, reversed domains for custom ones.
+fn schema_name(kind: &Kind) -> String {
+    if kind.custom {
+        let mut parts: Vec<&str> = kind.group.split('.').collect();
+        parts.reverse();
+        return format!("{}.{}.{}", parts.join("."), kind.version, kind.kind);
+    }
+    let package = match kind.group.split('.').next() {
+        None | Some("") => "core",
+        Some(first) => first,
+    };
+    format!("io.k8s.api.{package}.{}.{}", kind.version, kind.kind)
 }
 
 fn operations(kind: &Kind, methods: &[&str]) -> Value {

@@ -76,6 +76,10 @@ pub(crate) fn row_object(row: RowObject, object: &Value) -> Option<Value> {
 /// One page of a list in the form that was asked for.
 pub(crate) fn list(kind: &Kind, form: Form, listing: Listing, now: jiff::Timestamp) -> Value {
     let mut metadata = json!({ "resourceVersion": listing.version.to_string() });
+    if kind.custom && form == Form::Whole {
+        // Custom resources are untyped in the server, and so an empty token is not left out.
+        metadata["continue"] = json!("");
+    }
     if let Some(token) = listing.token {
         metadata["continue"] = json!(token);
     }

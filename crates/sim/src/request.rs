@@ -243,6 +243,11 @@ impl Call {
         }
     }
 
+    /// Fields that the body names twice.
+    pub(crate) fn duplicates(&self) -> Vec<String> {
+        crate::duplicates::find(&self.body)
+    }
+
     /// The body of a patch; an applied configuration may be YAML.
     pub(crate) fn patch_json(&self) -> Result<Value, Failure> {
         if self.content_type.contains("yaml") {

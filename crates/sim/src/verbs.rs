@@ -72,7 +72,7 @@ impl Core {
             causes.extend(compiled.validate(object, old));
         }
         if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
-            causes.extend(definition::name_causes(object));
+            causes.extend(definition::name_cause(object));
             if let Err(found) = schema::crd::compile(object) {
                 causes.extend(found);
             }

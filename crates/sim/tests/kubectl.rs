@@ -319,6 +319,11 @@ async fn custom_kinds_are_served_printed_and_withdrawn() {
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(words(lines[0]), ["NAME", "SIZE", "PHASE", "AGE"]);
     assert_eq!(words(lines[1])[..2], ["one", "4"]);
+    let file = console.file("widget.json", &widget(0));
+    let refused = console.run(&["apply", "-f", &file]).await;
+    let expected =
+        "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1";
+    assert!(refused.errors.contains(expected), "{}", refused.errors);
     console.kubectl(&["delete", "crd", "widgets.example.com"]).await;
     let gone = console.run(&["get", "widgets.example.com"]).await;
     assert!(!gone.success, "{}", gone.text);

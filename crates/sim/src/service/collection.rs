@@ -132,13 +132,11 @@ fn create(core: &mut Core, served: &Served<'_>) -> Result<Reply, Failure> {
         return Err(Failure::method_not_allowed());
     }
     let by = call.actor(&served.user);
-    let created = core.create(
-        &by,
-        &served.kind,
-        &served.place.namespace,
-        call.json(&served.kind.kind)?,
-        &call.options("CreateOptions")?,
-    )?;
+    let kind = &served.kind;
+    let options = call.options("CreateOptions")?;
+    let object = call.json(&kind.kind)?;
+    core.report_duplicates(kind, call.duplicates(), &options)?;
+    let created = core.create(&by, kind, &served.place.namespace, object, &options)?;
     let value = reply::object(&served.kind, call.form(), created, core.now());
     Ok(Reply::Json { code: 201, value })
 }

@@ -46,15 +46,16 @@ pub(super) fn serve(
     if let Some(reply) = review::serve(core, call, place, &user)? {
         return Ok(reply);
     }
-    let group_served =
-        core.kinds.all().any(|kind| kind.group == place.group && kind.version == place.version);
-    if !group_served {
+    if !core.kinds.all().any(|kind| kind.group == place.group) {
         return Ok(Reply::NoPage);
     }
     let kind = core
         .kinds
         .at(&place.group, &place.version, &place.plural)
         .ok_or_else(Failure::no_such_resource)?;
+    if kind.custom && !kind.namespaced && !place.namespace.is_empty() {
+        return Ok(Reply::NoPage);
+    }
     if !kind.namespaced && !place.namespace.is_empty() {
         return Err(Failure::no_such_resource());
     }
@@ -90,6 +91,7 @@ fn subresource(served: &Served<'_>) -> Result<Part, Failure> {
         "log" | "exec" | "attach" | "portforward" | "proxy" if pod => {
             Err(Failure::not_implemented(&format!("pods/{}", served.place.subresource)))
         }
+        _ if kind.custom => Err(Failure::not_found(kind, &served.place.name)),
         _ => Err(Failure::no_such_resource()),
     }
 }

@@ -61,6 +61,7 @@ fn update(core: &mut Core, served: &Served<'_>, sub: Option<Sub>) -> Result<Repl
     let by = call.actor(&served.user);
     let kind = &served.kind;
     let options = call.options("UpdateOptions")?;
+    core.report_duplicates(kind, call.duplicates(), &options)?;
     let object = core.update(&by, kind, &served.key, call.json(&kind.kind)?, sub, &options)?;
     answer(core, served, object)
 }

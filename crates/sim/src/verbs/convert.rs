@@ -21,12 +21,6 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 pub(super) fn stored(kind: &Kind, mut object: Value) -> Value {
     if kind.group == "events.k8s.io" {
         rename(&mut object, |(new, old)| (new, old));
-        if let Some(instance) = object.get("reportingInstance").cloned()
-            && object["source"]["component"].as_str().is_none_or(str::is_empty)
-            && object.get("source").is_some()
-        {
-            object["source"]["host"] = instance;
-        }
         object["apiVersion"] = json!("v1");
     }
     object
@@ -37,6 +31,10 @@ pub(crate) fn shown(kind: &Kind, stored: &Value) -> Value {
     let mut object = stored.clone();
     if kind.group == "events.k8s.io" {
         rename(&mut object, |(new, old)| (old, new));
+        // The old API always shows these two, the new one only when they say something.
+        if let Some(map) = object.as_object_mut() {
+            map.retain(|field, value| !field.starts_with("reporting") || *value != json!(""));
+        }
     }
     object["apiVersion"] = json!(kind.api_version());
     object["kind"] = json!(kind.kind);

@@ -79,7 +79,27 @@ impl Core {
         unknown: Vec<String>,
         options: &Options,
     ) -> Result<(), Failure> {
-        let texts = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+        self.report(kind, "unknown", unknown, options)
+    }
+
+    /// Refuses, warns about or ignores fields that the body names twice.
+    pub(crate) fn report_duplicates(
+        &mut self,
+        kind: &Kind,
+        paths: Vec<String>,
+        options: &Options,
+    ) -> Result<(), Failure> {
+        self.report(kind, "duplicate", paths, options)
+    }
+
+    fn report(
+        &mut self,
+        kind: &Kind,
+        what: &str,
+        unknown: Vec<String>,
+        options: &Options,
+    ) -> Result<(), Failure> {
+        let texts = unknown.iter().map(|path| format!("{what} field \"{path}\""));
         match options.field_validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => self.warnings.extend(texts),

@@ -24,16 +24,14 @@ fn is_definition(kind: &Kind) -> bool {
 }
 
 /// The name of a definition is made of its plural and its group.
-pub(super) fn name_causes(object: &Value) -> Option<Cause> {
+pub(super) fn name_cause(object: &Value) -> Option<Cause> {
     let spec = &object["spec"];
-    let (plural, group) = (spec["names"]["plural"].as_str()?, spec["group"].as_str()?);
+    let wanted = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
     let name = metadata::text(object, "name");
-    (name != format!("{plural}.{group}")).then(|| {
-        Cause::new(
-            "FieldValueInvalid",
-            "metadata.name",
-            format!("Invalid value: \"{name}\": must be spec.names.plural+\".\"+spec.group"),
-        )
+    (name != wanted).then(|| {
+        let message =
+            format!("Invalid value: \"{name}\": must be spec.names.plural+\".\"+spec.group");
+        Cause::new("FieldValueInvalid", "metadata.name", message)
     })
 }
 

@@ -65,10 +65,16 @@ impl Core {
             Course::Marked(grace) => grace,
             Course::Now | Course::Pending => 0,
         };
-        if names.is_empty() && grace == 0 {
-            return Ok(self.end(kind, key, &before, options.dry_run));
+        if kind.is("", "Pod") || !names.is_empty() {
+            self.mark(&mut object, grace);
         }
-        self.mark(&mut object, grace);
+        if names.is_empty() && grace == 0 {
+            if object != before && !options.dry_run {
+                // A pod is seen with no time left before it is seen to be gone.
+                object = self.keep(kind, key.clone(), object);
+            }
+            return Ok(self.end(kind, key, &object, options.dry_run));
+        }
         if options.dry_run || object == before {
             return Ok(object);
         }

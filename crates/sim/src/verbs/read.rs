@@ -110,7 +110,7 @@ impl Core {
         if wanted <= current {
             return Ok(());
         }
-        let text = format!("Too large resource version: {wanted}, current: {current}");
+        let text = format!("Timeout: Too large resource version: {wanted}, current: {current}");
         let cause = json!({
             "reason": "ResourceVersionTooLarge", "message": "Too large resource version",
         });

@@ -32,6 +32,9 @@ pub(crate) fn of(kind: &Kind, object: &Value) -> Result<Value, Failure> {
             None => Value::Null,
         };
     }
+    if let Some(spec) = scale["spec"].as_object_mut() {
+        spec.retain(|_, replicas| *replicas != json!(0));
+    }
     if let Some(status) = scale["status"].as_object_mut() {
         status.retain(|_, value| !value.is_null());
     }
@@ -51,7 +54,10 @@ pub(super) fn scaled(kind: &Kind, live: &Value, wanted: &Value) -> Result<Value,
             "spec.replicas",
             format!("Invalid value: {replicas}: must be greater than or equal to 0"),
         );
-        return Err(Failure::invalid(kind, metadata::text(live, "name"), vec![cause]));
+        let mut shown = kind.clone();
+        shown.group = "autoscaling".to_owned();
+        shown.kind = "Scale".to_owned();
+        return Err(Failure::invalid(&shown, metadata::text(live, "name"), vec![cause]));
     }
     let mut object = live.clone();
     let mut place = &mut object;
