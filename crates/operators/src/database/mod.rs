@@ -6,7 +6,7 @@
 //!
 //! | To find | Look in |
 //! |---|---|
-//! | the resource as users write it | [`api`], [`amount`], [`valid`], [`held`] |
+//! | the resource as users write it | [`api`], [`report`], [`amount`], [`valid`], [`held`] |
 //! | the phases | [`phases`], [`provisioning`], [`deploying`], [`verifying`] |
 //! | children | [`names`], [`labels`], [`blueprint`], [`secrets`], [`config`], [`servers`], [`services`] |
 //! | SQL | [`sql`], [`verify`], [`remedy`] |
@@ -32,6 +32,7 @@ pub mod phases;
 pub mod provisioning;
 pub mod reason;
 pub mod remedy;
+pub mod report;
 pub mod reverts;
 mod schema;
 pub mod secrets;

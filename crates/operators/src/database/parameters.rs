@@ -19,6 +19,7 @@ const OWNED: &str = "the operator's Services, probes and checks rely on its own 
 const LAYOUT: &str = "the operator lays out files and folders itself";
 const STANDBYS: &str = "the operator sets it where standbys need it";
 const ARCHIVING: &str = "it runs commands inside the pod; archiving is not offered by this release";
+const COMMANDS: &str = "it runs commands inside the pod";
 const LIBRARIES: &str = "it loads code into the server, and a wrong name keeps it from starting";
 
 /// The settings that `spec.parameters` may not hold (reference/database.md section 1).
@@ -34,6 +35,9 @@ pub static REFUSED: &[Refused] = &[
     refused("primary_conninfo", STANDBYS),
     refused("primary_slot_name", STANDBYS),
     refused("restore_command", STANDBYS),
+    refused("recovery_end_command", COMMANDS),
+    refused("archive_cleanup_command", COMMANDS),
+    refused("ssl_passphrase_command", COMMANDS),
     refused("archive_mode", ARCHIVING),
     refused("archive_command", ARCHIVING),
     refused("archive_library", ARCHIVING),
@@ -41,6 +45,10 @@ pub static REFUSED: &[Refused] = &[
     refused("session_preload_libraries", LIBRARIES),
     refused("local_preload_libraries", LIBRARIES),
     refused("dynamic_library_path", LIBRARIES),
+    refused("jit_provider", LIBRARIES),
+    refused("default_transaction_read_only", "a server that takes no writes is never Ready"),
+    refused("unix_socket_group", OWNED),
+    refused("unix_socket_permissions", OWNED),
     refused("password_encryption", "logins are verified by scram-sha-256"),
     refused("cluster_name", OWNED),
 ];

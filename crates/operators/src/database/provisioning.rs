@@ -12,7 +12,7 @@ use super::context::Context;
 use super::dependencies::{self, Dependency};
 use super::held::Recorded;
 use super::secrets::{self, Judged};
-use super::tending::{Tended, Tending};
+use super::tending::{Tended, Tending, is_former};
 use super::{FINALIZER, config, labels, names, reason, servers, services, valid};
 
 /// How often a dependency that does not answer is tried again, in seconds.
@@ -139,6 +139,7 @@ fn provide_credentials(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     let desired = secrets::credentials(blueprint);
     if let Some(live) = tending.context.seen(&desired.id)
         && phased::child::foreign(&live, &blueprint.owner()).is_some()
+        && !is_former(tending.context, &live)
     {
         judge_password(tending, &desired.id, &secrets::judge(&live));
         return;

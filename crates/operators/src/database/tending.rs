@@ -92,7 +92,7 @@ impl<'a> Tending<'a> {
                 Tended::Kept(live)
             }
             Standing::Foreign { owner } => {
-                self.foreign(&desired.id, &owner);
+                self.foreign(&desired.id, &live, &owner);
                 Tended::Held
             }
             Standing::Terminating => {
@@ -171,7 +171,15 @@ impl<'a> Tending<'a> {
         self.wait(finding, "Readable", LOOK_AGAIN_SECONDS);
     }
 
-    fn foreign(&mut self, id: &ObjectId, owner: &str) {
+    /// A child that a former Database of the same name still owns goes with the garbage collector
+    /// (fault catalogue G-43); anybody else's is in the way for good.
+    fn foreign(&mut self, id: &ObjectId, live: &Live, owner: &str) {
+        if is_former(self.context, live) {
+            let message = format!("{id} still belongs to a former Database of this name ({owner})");
+            let finding = Finding::new(&reason::CHILD_TERMINATING, message);
+            self.wait(finding, "Gone", LOOK_AGAIN_SECONDS);
+            return;
+        }
         let message = format!(
             "{id} belongs to somebody else ({owner}); remove it, hand it over by its labels, or give \
              the Database another name"
@@ -195,6 +203,15 @@ impl<'a> Tending<'a> {
     pub fn note(&mut self, about: Option<ObjectId>, finding: Finding) {
         self.judgement.notes.push(Note { about, reason: finding.reason, message: finding.message });
     }
+}
+
+/// Whether the controller of an object is an earlier incarnation of this Database.
+pub fn is_former(context: &Context, live: &Live) -> bool {
+    live.controller_owner().is_some_and(|o| {
+        o.kind == super::KIND.kind
+            && o.name == context.names.name
+            && o.uid != context.observed.root.uid()
+    })
 }
 
 /// What a write that was not accepted means.

@@ -59,7 +59,7 @@ pub struct Identity {
     pub config: Option<String>,
     /// Major version.
     pub major: u32,
-    /// Version, as it tells it.
+    /// Version, as it tells it, without the packager's words.
     pub version: String,
     /// Why it takes no writes, if so.
     pub read_only: Option<&'static str>,
@@ -303,7 +303,7 @@ fn identity(row: &Row) -> Option<Identity> {
         resource: cell(row, 1).map(str::to_owned),
         config: cell(row, 2).map(str::to_owned),
         major: version_number / 10_000,
-        version: cell(row, 5)?.to_owned(),
+        version: cell(row, 5)?.split_whitespace().next()?.to_owned(),
         read_only,
     })
 }

@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 use server::Server;
 
 /// Everything around one Database.
+#[derive(Clone)]
 pub struct World {
     pub root: Value,
     pub objects: BTreeMap<ObjectId, Value>,
@@ -41,6 +42,8 @@ pub struct World {
     pub counter: u64,
     pub writes: Vec<String>,
     pub gone: bool,
+    /// The pass ends before or after the write of this number, once.
+    pub crash_at: Option<(usize, bool)>,
 }
 
 /// The seed's resource.
@@ -79,15 +82,19 @@ impl World {
             counter: 1,
             writes: Vec::new(),
             gone: false,
+            crash_at: None,
         }
     }
 
-    /// A world in which the seed's resource is Ready.
+    /// A world in which the seed's resource is Ready; made once a process.
     pub fn ready() -> Self {
-        let mut world = Self::new();
-        world.bring_up();
-        world.writes.clear();
-        world
+        static READY: std::sync::LazyLock<World> = std::sync::LazyLock::new(|| {
+            let mut world = World::new();
+            world.bring_up();
+            world.writes.clear();
+            world
+        });
+        READY.clone()
     }
 
     pub fn bring_up(&mut self) {
@@ -278,7 +285,14 @@ impl World {
         let plan = self.plan(&[]);
         let mut root_changed = false;
         for step in &plan.steps {
-            match self.carry_out(step) {
+            if self.crashes(true) {
+                return plan;
+            }
+            let done = self.carry_out(step);
+            if self.crashes(false) {
+                return plan;
+            }
+            match done {
                 Ok(changed) => root_changed |= changed,
                 Err(trouble) => {
                     let plan = self.plan(&[*trouble]);
@@ -287,8 +301,24 @@ impl World {
                 }
             }
         }
-        self.report(&plan, root_changed);
+        if plan.status.is_none() || !self.crashes(true) {
+            self.report(&plan, root_changed);
+            self.crashes(false);
+        }
         plan
+    }
+
+    /// Whether the operator ends now: before the write that would be next, or after the last.
+    fn crashes(&mut self, before: bool) -> bool {
+        let Some((at, wanted)) = self.crash_at else { return false };
+        let reached = if before { self.writes.len() == at } else { self.writes.len() == at + 1 };
+        let crash = wanted == before && reached;
+        if crash {
+            self.crash_at = None;
+            // What was planned and not done must be planned again.
+            self.writes.push("crash".to_owned());
+        }
+        crash
     }
 
     fn report(&mut self, plan: &Plan, root_changed: bool) {
