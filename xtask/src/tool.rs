@@ -2,6 +2,7 @@
 //!
 //! Must not interpret their output beyond success, failure and the lines asked for.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -14,8 +15,13 @@ pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root);
-    // Variables that the outer `cargo run` sets for us would rebuild or misdirect the inner one.
-    for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME"] {
+    // The outer `cargo run` tells us about our own package. Build scripts watch these variables (ring's
+    // does), so handing them on would build half of the dependencies again at each change of sides.
+    let told = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    for name in std::env::vars_os().map(|(name, _)| name).filter(told) {
         command.env_remove(name);
     }
     command
