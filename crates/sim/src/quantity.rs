@@ -253,7 +253,7 @@ fn fast(parts: &Parts<'_>, exponent: i32, format: Format) -> bool {
     let whole = parts.whole.len() as i64;
     let fraction = parts.fraction.len() as i64;
     match format {
-        Format::Binary => fraction == 0 && 15 - whole - i64::from(exponent) * 3 / 10 - 1 >= 0,
+        Format::Binary => fraction == 0 && 15 - whole - i64::from(exponent) * 3 / 10 > 0,
         Format::Decimal | Format::Exponent => {
             FAST_DIGITS - whole - fraction >= 0 && i64::from(exponent) - fraction >= i64::from(NANO)
         }

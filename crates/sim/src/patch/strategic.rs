@@ -144,17 +144,53 @@ fn order(schema: &Schema, live: &mut Fields, patch: &mut Fields) -> Result<(), S
         let old = list_of(live.get(&name))?;
         let new = list_of(patch.get(&name))?;
         check_order(new.as_deref().unwrap_or_default(), &order, key.as_deref())?;
+        if old.iter().chain(&new).all(Vec::is_empty) && (old.is_some() || new.is_some()) {
+            return Err("no elements in any of the given slices".to_owned());
+        }
+        let seen = overwritten(old.as_deref(), new.as_deref(), key.as_deref());
         let merged = match (&old, new) {
             (Some(old), None) => old.clone(),
             (None, Some(new)) => new.into_iter().filter_map(plain).collect(),
             (Some(old), Some(new)) => merge_list(schema, &name, old.clone(), new)?,
             (None, None) => continue,
         };
-        let sorted = arrange(merged, &order, &old.unwrap_or_default(), key.as_deref());
+        let sorted = arrange(merged, &order, &seen, key.as_deref());
         live.insert(name.clone(), Value::Array(sorted));
         patch.remove(&name);
     }
     Ok(())
+}
+
+/// The live list as the server sees it after merging: its merge removes and appends in the same
+/// memory, so that new items take the places that removed ones left at the end.
+fn overwritten(old: Option<&[Value]>, new: Option<&[Value]>, key: Option<&str>) -> Vec<Value> {
+    let mut seen = old.unwrap_or_default().to_vec();
+    let (Some(new), Some(key)) = (new, key) else { return seen };
+    let mut length = seen.len();
+    let directive = |item: &Value| item.get(DIRECTIVE).and_then(Value::as_str).map(str::to_owned);
+    for gone in new.iter().filter(|item| directive(item).as_deref() == Some("delete")) {
+        while let Some(at) = seen[..length].iter().position(|item| item.get(key) == gone.get(key)) {
+            seen[at..length].rotate_left(1);
+            if length >= 2 && at + 1 < length {
+                seen[length - 1] = seen[length - 2].clone();
+            }
+            length -= 1;
+        }
+    }
+    if new.iter().any(|item| directive(item).as_deref() == Some("replace")) {
+        return seen;
+    }
+    for item in new.iter().filter(|item| directive(item).is_none()) {
+        let known = length.min(seen.len());
+        if seen[..known].iter().any(|other| other.get(key) == item.get(key)) {
+            continue;
+        }
+        if let Some(place) = seen.get_mut(length) {
+            *place = item.clone();
+        }
+        length += 1;
+    }
+    seen
 }
 
 fn list_of(value: Option<&Value>) -> Result<Option<Vec<Value>>, String> {
@@ -167,14 +203,24 @@ fn list_of(value: Option<&Value>) -> Result<Option<Vec<Value>>, String> {
 
 /// The patch list must keep to the order that the directive names.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), String> {
+    if order.is_empty() {
+        return Ok(());
+    }
+    let deletes =
+        |item: &&Value| key.is_some() && item.get(DIRECTIVE).is_some_and(|word| word == "delete");
+    let mut items = patch.iter().filter(|item| !deletes(item)).peekable();
     let mut rest = order.iter();
-    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        if !rest.any(|named| same(named, item, key)) {
+    while let Some(item) = items.peek() {
+        if rest.len() == 0 {
             let (patch, order) =
                 (go(&Value::Array(patch.to_vec())), go(&Value::Array(order.to_vec())));
             return Err(format!(
                 "The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n"
             ));
+        }
+        let skipped = item.get(DIRECTIVE).is_some();
+        if skipped || rest.next().is_some_and(|named| same(named, item, key)) {
+            items.next();
         }
     }
     Ok(())

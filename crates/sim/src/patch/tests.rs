@@ -132,3 +132,44 @@ fn strategic_refuses_what_contradicts_itself() {
         assert_eq!(strategic_pod(&live, patch), Err(want.to_owned()));
     }
 }
+
+/// Random strategic patches of a PodTemplate against what kube-apiserver 1.36.3 made of them.
+#[test]
+fn strategic_patches_end_as_recorded() {
+    let rows: Vec<Value> =
+        serde_json::from_str(include_str!("recorded.json")).expect("a recording");
+    let kind =
+        crate::kind::Kinds::default().by_kind("v1", "PodTemplate").expect("a kind of the table");
+    let mut differences = Vec::new();
+    for row in &rows {
+        let ours = strategic(&kind.schema, &row["live"], &row["patch"]).map(|mut object| {
+            crate::admit::default(&kind, &mut object);
+            crate::admit::normalize(&kind, &mut object);
+            object["template"].clone()
+        });
+        let theirs = match row["error"].as_str() {
+            Some(error) => Err(error.to_owned()),
+            None => Ok(row["patched"]["template"].clone()),
+        };
+        if ours != theirs {
+            let show = |side: &Result<Value, String>| match side {
+                Ok(object) => object.to_string(),
+                Err(error) => format!("{error:?}"),
+            };
+            differences.push(format!(
+                "patch {}\n  live   {}\n  ours   {}\n  theirs {}",
+                row["patch"],
+                row["live"]["template"],
+                show(&ours),
+                show(&theirs)
+            ));
+        }
+    }
+    assert!(rows.len() > 50, "the recording has patches");
+    assert!(
+        differences.is_empty(),
+        "{} differences:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
+}

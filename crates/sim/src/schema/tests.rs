@@ -9,43 +9,43 @@ fn stateful_set() -> Arc<Schema> {
 }
 
 /// The relation of the list at `path`.
-fn relation(schema: &Schema, path: &[&str]) -> Relation {
+fn relation(schema: &Schema, path: &[&str]) -> Option<Relation> {
     let mut at = schema.resolve();
     for step in path {
+        if let Schema::List(list) = at {
+            at = list.item.resolve();
+        }
         at = match at {
-            Schema::Map(map) => map.child(step).expect("a field of the table").resolve(),
-            Schema::List(list) => match list.item.resolve() {
-                Schema::Map(map) => map.child(step).expect("a field of the table").resolve(),
-                _ => panic!("no struct below {step}"),
-            },
-            _ => panic!("nothing below {step}"),
+            Schema::Map(map) => map.child(step)?.resolve(),
+            _ => return None,
         };
     }
     match at {
-        Schema::List(list) => list.relation.clone(),
-        _ => panic!("no list at {path:?}"),
+        Schema::List(list) => Some(list.relation.clone()),
+        _ => None,
     }
 }
 
 #[test]
 fn lists_relate_as_the_openapi_says() {
     let set = stateful_set();
-    let keys = |names: &[&str]| Relation::Keys(names.iter().map(|name| (*name).into()).collect());
+    let keys =
+        |names: &[&str]| Some(Relation::Keys(names.iter().map(|name| (*name).into()).collect()));
     let pod = ["spec", "template", "spec"];
     let of = |rest: &[&str]| relation(&set, &[&pod[..], rest].concat());
     assert_eq!(of(&["containers"]), keys(&["name"]));
     assert_eq!(of(&["containers", "ports"]), keys(&["containerPort", "protocol"]));
     assert_eq!(of(&["containers", "env"]), keys(&["name"]));
-    assert_eq!(of(&["containers", "args"]), Relation::Atomic);
+    assert_eq!(of(&["containers", "args"]), Some(Relation::Atomic));
     assert_eq!(of(&["containers", "volumeMounts"]), keys(&["mountPath"]));
     assert_eq!(of(&["volumes"]), keys(&["name"]));
-    assert_eq!(of(&["tolerations"]), Relation::Atomic);
+    assert_eq!(of(&["tolerations"]), Some(Relation::Atomic));
     assert_eq!(of(&["imagePullSecrets"]), keys(&["name"]));
     assert_eq!(of(&["hostAliases"]), keys(&["ip"]));
     assert_eq!(of(&["topologySpreadConstraints"]), keys(&["topologyKey", "whenUnsatisfiable"]));
-    assert_eq!(relation(&set, &["spec", "volumeClaimTemplates"]), Relation::Atomic);
+    assert_eq!(relation(&set, &["spec", "volumeClaimTemplates"]), Some(Relation::Atomic));
     assert_eq!(relation(&set, &["metadata", "ownerReferences"]), keys(&["uid"]));
-    assert_eq!(relation(&set, &["metadata", "finalizers"]), Relation::Set);
+    assert_eq!(relation(&set, &["metadata", "finalizers"]), Some(Relation::Set));
     assert_eq!(relation(&set, &["status", "conditions"]), keys(&["type"]));
 }
 
