@@ -1,14 +1,29 @@
-//! A bench: a simulated world, an operator in it, and what tests ask of them.
+//! A bench: a simulated world, operators in it, and what tests ask of them.
 //!
-//! Everything runs under virtual time on one thread, so a test is as fast as its decisions.
+//! Everything runs under virtual time on one thread, so a test is as fast as its decisions, and a
+//! seed names its history. Must not know how the operator decides; it looks at the world.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+#[allow(unreachable_pub, reason = "the file is shared with the tests of sim")]
+#[path = "../../../sim/tests/support/determinism.rs"]
+pub(crate) mod determinism;
+
+pub(crate) mod crash;
+pub(crate) mod history;
+pub(crate) mod logs;
+pub(crate) mod login;
+pub(crate) mod portrait;
+pub(crate) mod rules;
+pub(crate) mod tap;
+
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use operators::database::DatabaseController;
 use phased::Settings;
+use runner::metrics::Metrics;
 use runner::random::SeededRandom;
 use runner::{Config, Runner};
 use serde_json::Value;
@@ -18,8 +33,16 @@ use steadfast::embedded;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use tap::{Tap, TappingDialer};
+
 /// The exercise's manifest.
 pub(crate) const TEST_DB: &str = include_str!("../../../../examples/test-db.yaml");
+/// The Database's name in it.
+pub(crate) const NAME: &str = "test-db";
+/// Longer than any bring-up, repair or rollout takes when nothing stands in its way.
+pub(crate) const LONG: Duration = Duration::from_secs(180);
+/// User name of the operator.
+pub(crate) const OPERATOR: &str = "system:serviceaccount:steadfast:steadfast";
 
 /// A world with the CRDs installed.
 pub(crate) struct Bench {
@@ -27,13 +50,16 @@ pub(crate) struct Bench {
     pub(crate) settings: Settings,
     seed: u64,
     driver: JoinHandle<()>,
-    generation: std::cell::Cell<u64>,
+    incarnation: Cell<u64>,
 }
 
 /// A running operator.
 pub(crate) struct Operator {
     pub(crate) handle: Handle,
     pub(crate) stop: CancellationToken,
+    pub(crate) metrics: Metrics,
+    /// Its SQL sessions, to count, cut or crash in.
+    pub(crate) tap: Arc<Tap>,
     task: JoinHandle<()>,
 }
 
@@ -58,32 +84,42 @@ impl Bench {
         for crd in steadfast::manifests::crds().expect("the definitions are serialisable") {
             world.apply(&crd.to_string()).expect("the definitions are accepted");
         }
-        Self {
-            world,
-            settings: Settings::default(),
-            seed,
-            driver,
-            generation: std::cell::Cell::new(0),
-        }
+        let settings = Settings::default();
+        Self { world, settings, seed, driver, incarnation: Cell::new(0) }
     }
 
     /// Starts an operator with a fresh connection and memory.
     pub(crate) fn operator(&self) -> Operator {
-        self.operator_named("system:serviceaccount:steadfast:steadfast")
-    }
-
-    /// The same under another user name.
-    pub(crate) fn operator_named(&self, user: &str) -> Operator {
-        let handle = self.world.cluster.client(user);
+        let handle = self.world.cluster.client(OPERATOR);
         let client = kube::Client::new(handle.service(), "default");
-        self.generation.set(self.generation.get() + 1);
-        let random = Arc::new(SeededRandom::new(self.seed ^ (self.generation.get() << 32)));
-        let environment = embedded::environment(&self.world, client, random);
+        self.incarnation.set(self.incarnation.get() + 1);
+        let random = Arc::new(SeededRandom::new(self.seed ^ (self.incarnation.get() << 32)));
+        let mut environment = embedded::environment(&self.world, client, random);
+        let dialer = TappingDialer::new(environment.dialer.clone(), handle.clone());
+        let tap = dialer.tap.clone();
+        environment.dialer = Arc::new(dialer);
         let config = Config { settings: self.settings.clone(), ..Config::default() };
         let runner = Runner::new(environment, config).with::<DatabaseController>();
+        let metrics = runner.metrics();
         let stop = CancellationToken::new();
         let task = tokio::spawn(runner.run(stop.clone()));
-        Operator { handle, stop, task }
+        Operator { handle, stop, metrics, tap, task }
+    }
+
+    /// A bench with an operator and the exercise's Database, Ready.
+    pub(crate) async fn with_test_db(seed: u64) -> (Self, Operator) {
+        let bench = Self::new(seed);
+        let operator = bench.operator();
+        bench.world.apply(TEST_DB).expect("the manifest is accepted");
+        bench.settle(NAME).await;
+        (bench, operator)
+    }
+
+    /// Applies manifests, which must be accepted.
+    pub(crate) fn apply(&self, yaml: &str) {
+        if let Err(failure) = self.world.apply(yaml) {
+            panic!("{}: {yaml}", failure.message);
+        }
     }
 
     /// The Database, as stored.
@@ -93,15 +129,19 @@ impl Bench {
 
     /// Its phase, empty when there is none.
     pub(crate) fn phase(&self, name: &str) -> String {
-        self.database(name)
-            .and_then(|d| d["status"]["phase"].as_str().map(str::to_owned))
-            .unwrap_or_default()
+        self.database(name).map(|d| text(&d, "/status/phase")).unwrap_or_default()
     }
 
     /// A condition of it.
     pub(crate) fn condition(&self, name: &str, kind: &str) -> Value {
-        let database = self.database(name).unwrap_or(Value::Null);
-        condition(&database, kind)
+        condition(&self.database(name).unwrap_or(Value::Null), kind)
+    }
+
+    /// Status, reason and message of its condition `Ready` in one line.
+    pub(crate) fn says(&self, name: &str) -> String {
+        let ready = self.condition(name, "Ready");
+        let member = |key| ready[key].as_str().unwrap_or_default().to_owned();
+        format!("{} {} {}", member("status"), member("reason"), member("message"))
     }
 
     /// Waits, in virtual time, until the Database is Ready for its present generation.
@@ -113,6 +153,24 @@ impl Bench {
         .await
     }
 
+    /// Waits until the Database is Ready, or fails with all that is known.
+    pub(crate) async fn settle(&self, name: &str) {
+        if !self.ready(name, LONG).await {
+            panic!("not Ready: {:#}", self.database(name).unwrap_or_default()["status"]);
+        }
+    }
+
+    /// Waits until the condition `Ready` holds all these words, or fails. Answers after how long.
+    pub(crate) async fn told(&self, name: &str, words: &[&str], longest: Duration) -> Duration {
+        let began = tokio::time::Instant::now();
+        let told = self.until(longest, |_| {
+            let says = self.says(name);
+            words.iter().all(|word| says.contains(word))
+        });
+        assert!(told.await, "wanted {words:?} within {longest:?}: {}", self.says(name));
+        began.elapsed()
+    }
+
     /// Waits until `holds`.
     pub(crate) async fn until(&self, longest: Duration, holds: impl Fn(&World) -> bool) -> bool {
         let began = tokio::time::Instant::now();
@@ -120,10 +178,40 @@ impl Bench {
             if holds(&self.world) {
                 return true;
             }
-            // virtual time
+            // Virtual time.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         holds(&self.world)
+    }
+
+    /// Edits the Database as a user, which must be accepted.
+    pub(crate) fn edit(&self, change: impl FnOnce(&mut Value)) {
+        let edited = self.world.edit("Database", "default", NAME, change);
+        if let Err(failure) = edited {
+            panic!("{}", failure.message);
+        }
+    }
+
+    /// The uid of an object, empty when there is none.
+    pub(crate) fn uid(&self, kind: &str, name: &str) -> String {
+        self.world
+            .get(kind, "default", name)
+            .map(|object| text(&object, "/metadata/uid"))
+            .unwrap_or_default()
+    }
+
+    /// Write requests of operators so far, Events and dry runs excluded: `VERB PATH`.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        self.world.cluster.with(|core| {
+            let ours = core.faults.write_log().filter(|entry| {
+                core.faults.client_name(entry.client) == OPERATOR && !entry.path.contains("/events")
+            });
+            let line = |entry: &sim::faults::Entry| {
+                let path = entry.path.split('?').next().unwrap_or_default();
+                format!("{} {}", entry.verb, path.rsplit("/default/").next().unwrap_or_default())
+            };
+            ours.map(line).collect()
+        })
     }
 }
 
@@ -150,12 +238,16 @@ pub(crate) fn condition(object: &Value, kind: &str) -> Value {
         .unwrap_or(Value::Null)
 }
 
-/// Runs a test under virtual time on one thread.
-pub(crate) fn simulate<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O can always be built")
-        .block_on(test());
+/// The text at a pointer, empty when there is none.
+pub(crate) fn text(object: &Value, pointer: &str) -> String {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Runs a test under virtual time on one thread, with all chance drawn from one seed.
+pub(crate) fn simulate<T, F>(test: impl FnOnce() -> F + Send + 'static) -> T
+where
+    T: Send + 'static,
+    F: Future<Output = T>,
+{
+    determinism::run(1, test)
 }
