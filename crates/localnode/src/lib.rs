@@ -1,7 +1,7 @@
 //! A node for a machine without containers: a small kubelet and scheduler that runs the pods of a cluster
 //! as real processes of this machine, and speaks to the cluster only through a [`kube::Client`]. It works
 //! against the simulated API server (with its own pods switched off) and against a real one that has no
-//! node. `README.md` beside this crate lists what differs from a kubelet.
+//! node. `README.md` of this crate lists what differs from a kubelet.
 //!
 //! It must not know what an operator is or does: pods are all it sees.
 

@@ -23,6 +23,11 @@ use tokio::task::{JoinHandle, JoinSet};
 /// `<folder>/p/<pod>/c<container>/run/.s.PGSQL.5432` always fits.
 const LONGEST_STATE_DIR: usize = 64;
 
+/// Longest time for all pods to stop, a little over the longest grace period that is honoured then.
+const STOPPING: Duration = Duration::from_secs(40);
+/// Longest time to take the Node object away.
+const GOODBYE: Duration = Duration::from_secs(5);
+
 /// How a node is to behave.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -126,11 +131,15 @@ impl LocalNode {
     /// Stops every container gracefully, removes the Node object and all files.
     pub async fn stop(mut self) {
         self.stop.notify_one();
-        if let Some(watching) = self.watching.take() {
-            let _ = watching.await;
+        if let Some(mut watching) = self.watching.take()
+            && tokio::time::timeout(STOPPING, &mut watching).await.is_err()
+        {
+            // An API server that no longer answers must not hold up the end: the keeper finishes it.
+            watching.abort();
         }
         self.others.shutdown().await;
-        registration::deregister(&self.context.client, &self.context.node_name).await;
+        let goodbye = registration::deregister(&self.context.client, &self.context.node_name);
+        let _ = tokio::time::timeout(GOODBYE, goodbye).await;
         let keeper = self.context.starter.keeper.clone();
         tokio::task::spawn_blocking(move || keeper.finish()).await.unwrap_or_default();
     }

@@ -106,6 +106,17 @@ impl ContainerRecord {
         matches!(self.situation, Situation::Waiting { reason: "CreateContainerConfigError", .. })
     }
 
+    /// Whether it waits for its image.
+    pub(crate) fn waits_for_image(&self) -> bool {
+        matches!(
+            self.situation,
+            Situation::Waiting {
+                reason: "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName",
+                ..
+            }
+        )
+    }
+
     /// Whether its process runs.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.situation, Situation::Running { .. })

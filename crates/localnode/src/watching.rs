@@ -83,9 +83,14 @@ impl Watching {
             }
         }
         drop(changes);
-        let posts = std::mem::take(&mut self.posts);
-        for mut post in posts.into_values().chain(std::mem::take(&mut self.retired)) {
+        let posts: Vec<Post> = std::mem::take(&mut self.posts)
+            .into_values()
+            .chain(std::mem::take(&mut self.retired))
+            .collect();
+        for post in &posts {
             post.wanted.send_replace(Wanted::NodeStops);
+        }
+        for mut post in posts {
             let _ = (&mut post.task).await;
         }
     }

@@ -130,6 +130,15 @@ async fn an_image_that_cannot_be_had_is_reported_and_a_good_one_taken_up() {
     assert!(message.contains("Back-off pulling image \"postgres:does-not-exist\""), "{message}");
     assert_eq!(stuck.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Pending"));
     bench.until_event("Failed to pull image \"postgres:does-not-exist\"").await;
+    let patch = kube::api::Patch::Strategic(
+        json!({"spec": {"containers": [{"name": "postgres", "image": "postgres:16"}]}}),
+    );
+    bench
+        .pods()
+        .patch("db", &kube::api::PatchParams::default(), &patch)
+        .await
+        .expect("an image may be changed");
+    bench.until_ready("db").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -115,8 +115,8 @@ impl Worker {
             || container.liveness_probe.is_some();
         let probes = has_probes.then(|| {
             let report = move |report| {
-                // A full queue only delays what the next result says again.
-                let _ = news.try_send(News::Probed(index, run, report));
+                // A worker that is gone has no more use for it.
+                let _ = news.send(News::Probed(index, run, report));
             };
             tokio::spawn(probe_run::watch(
                 Arc::clone(&self.context),
@@ -316,7 +316,12 @@ struct Run {
 }
 
 impl Run {
-    async fn to_the_end(self, mut stop: StopListener, news: mpsc::Sender<News>, index: usize) {
+    async fn to_the_end(
+        self,
+        mut stop: StopListener,
+        news: mpsc::UnboundedSender<News>,
+        index: usize,
+    ) {
         let started = now();
         let outcome = self.assembly.run(&mut stop).await;
         sweep(&self.folder).await;
@@ -327,7 +332,7 @@ impl Run {
         };
         let message = refusal.unwrap_or_else(|| self.message(exit));
         let ending = Ending { exit, reason, message, started, finished: now(), run: self.number };
-        let _ = news.send(News::Ended(index, ending)).await;
+        let _ = news.send(News::Ended(index, ending));
     }
 
     fn message(&self, exit: Exit) -> String {

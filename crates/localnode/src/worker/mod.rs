@@ -72,7 +72,7 @@ pub(crate) struct Worker {
     volumes: Option<PodVolumes>,
     sources: Sources,
     live: Vec<Option<Live>>,
-    news: (mpsc::Sender<News>, mpsc::Receiver<News>),
+    news: (mpsc::UnboundedSender<News>, mpsc::UnboundedReceiver<News>),
     written: Option<PodStatus>,
     complaint: Option<String>,
     deleted: bool,
@@ -98,7 +98,8 @@ impl Worker {
             record: PodRecord { containers, address: None, accepted: status::now(), policy },
             volumes: None,
             sources: Sources::default(),
-            news: mpsc::channel(64),
+            // Bounded by the probes' periods: the worker empties it at every turn.
+            news: mpsc::unbounded_channel(),
             written: None,
             complaint: None,
             deleted: false,
@@ -127,10 +128,13 @@ impl Worker {
         match wanted {
             Wanted::Gone | Wanted::NodeStops => return self.stop_all(self.grace_without_object()),
             Wanted::Pod(pod) if is_older(&pod, &self.pod) => {}
-            Wanted::Pod(pod) => self.pod = pod,
+            Wanted::Pod(pod) => self.accept(pod),
         }
         if self.pod.metadata.deletion_timestamp.is_some() {
             self.end_pod().await;
+            return false;
+        }
+        if self.was_over_before() {
             return false;
         }
         if !next::phase(self.record.policy, &self.record.containers).is_final()
@@ -143,6 +147,26 @@ impl Worker {
         }
         self.report().await;
         false
+    }
+
+    /// Takes over a newer state of the pod. A container that waits for an image need not wait for one that
+    /// is no longer asked for.
+    fn accept(&mut self, pod: Arc<Pod>) {
+        let image =
+            |pod: &Pod, name: &str| status::template(pod, name).and_then(|c| c.image.clone());
+        for container in self.record.containers.iter_mut().filter(|c| c.waits_for_image()) {
+            if image(&pod, &container.name) != image(&self.pod, &container.name) {
+                container.not_before = None;
+            }
+        }
+        self.pod = pod;
+    }
+
+    /// A pod that came to its end on an earlier run of this node is not run again.
+    fn was_over_before(&self) -> bool {
+        let phase = self.pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        matches!(phase, Some("Succeeded" | "Failed"))
+            && self.record.containers.iter().all(|c| c.run == 0)
     }
 
     /// Waits for news, a change of the pod or its sources, or a moment that matters.

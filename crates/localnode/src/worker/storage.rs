@@ -18,6 +18,14 @@ use std::path::Path;
 /// Lifetime asked for service-account tokens that name none (API default).
 const TOKEN_SECONDS: i64 = 3600;
 
+/// Stands in for a token where the API server gives none.
+const NO_TOKEN: &str = "this cluster gives no service account tokens";
+
+/// Whether the API server has no such request, as opposed to no such service account.
+fn is_without_tokens(refusal: &kube::core::Status) -> bool {
+    refusal.is_not_found() && refusal.details.as_ref().is_none_or(|details| details.name.is_empty())
+}
+
 impl Worker {
     /// Makes the volumes if they are not there yet and refreshes content that changed. Says whether
     /// containers may start.
@@ -153,14 +161,19 @@ impl Worker {
                 }),
                 ..TokenRequest::default()
             };
-            let answer = accounts
-                .create_token_request(account, &PostParams::default(), &request)
-                .await
-                .map_err(|error| format!("failed to fetch token: {error}"))?;
-            tokens.insert(
-                wanted.path.clone(),
-                answer.status.and_then(|status| status.token).unwrap_or_default(),
-            );
+            let answer =
+                accounts.create_token_request(account, &PostParams::default(), &request).await;
+            let token = match answer {
+                Ok(answer) => answer.status.and_then(|status| status.token).unwrap_or_default(),
+                Err(kube::Error::Api(refusal)) if is_without_tokens(&refusal) => {
+                    NO_TOKEN.to_owned()
+                }
+                Err(kube::Error::Api(refusal)) => {
+                    return Err(format!("failed to fetch token: {}", refusal.message));
+                }
+                Err(error) => return Err(format!("failed to fetch token: {error}")),
+            };
+            tokens.insert(wanted.path.clone(), token);
         }
         Ok(tokens)
     }
