@@ -181,6 +181,10 @@ pub struct Storage {
     /// Storage class; the cluster's default when absent. Cannot change once a volume exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = (
+        "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+        "not the name of a storage class: only a-z, 0-9, '-' and '.'; write an existing class"
+    ))]
     pub storage_class: Option<String>,
 }
 

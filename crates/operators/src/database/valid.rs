@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use phased::fact::Reach;
+use phased::name;
 use phased::quantity::Quantity;
 
 use super::api::{DatabaseSpec, PodOptions, Resources};
@@ -82,6 +83,12 @@ pub fn check(name: &str, spec: &DatabaseSpec) -> Result<Valid, Vec<Refusal>> {
     let username = identifier_refusal(&spec.username, &own);
     refusals.extend(username.map(|m| Refusal::new("spec.username", m)));
     refusals.extend(size_refusal(&spec.storage.size).map(|m| Refusal::new("spec.storage.size", m)));
+    if let Some(class) = &spec.storage.storage_class {
+        // The name becomes part of a request's path.
+        let refused = name::dns_subdomain(class).err();
+        refusals.extend(refused.map(|e| Refusal::new("spec.storage.storageClass", e.to_string())));
+    }
+    check_pod(&spec.pod_template, &mut refusals);
     for (name, value) in &spec.parameters {
         let message = parameters::refusal(name, value);
         refusals.extend(message.map(|m| Refusal::new(format!("spec.parameters[{name:?}]"), m)));
@@ -106,6 +113,32 @@ fn valid(spec: &DatabaseSpec, dependencies: Vec<Dependency>) -> Valid {
         pod: spec.pod_template.clone(),
         dependencies,
         progress_deadline_seconds: i64::from(spec.progress_deadline_seconds),
+    }
+}
+
+/// What the API server would refuse in the StatefulSet is refused with the path of our own field.
+fn check_pod(pod: &PodOptions, refusals: &mut Vec<Refusal>) {
+    let mut refuse = |path: String, error: name::NameError| {
+        refusals.push(Refusal::new(path, error.to_string()));
+    };
+    for (field, map) in [("labels", &pod.labels), ("nodeSelector", &pod.node_selector)] {
+        for (key, value) in map {
+            let path = format!("spec.podTemplate.{field}[{key:?}]");
+            let checked = name::label_key(key).and_then(|()| name::label_value(value));
+            checked.unwrap_or_else(|error| refuse(path, error));
+        }
+    }
+    for key in pod.annotations.keys() {
+        let path = format!("spec.podTemplate.annotations[{key:?}]");
+        name::label_key(key).unwrap_or_else(|error| refuse(path, error));
+    }
+    let named = [
+        ("priorityClassName", &pod.priority_class_name),
+        ("serviceAccountName", &pod.service_account_name),
+    ];
+    for (field, value) in named {
+        let checked = value.as_deref().map_or(Ok(()), name::dns_subdomain);
+        checked.unwrap_or_else(|error| refuse(format!("spec.podTemplate.{field}"), error));
     }
 }
 
