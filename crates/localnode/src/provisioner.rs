@@ -45,7 +45,7 @@ pub(crate) async fn run(client: Client, node: String, namespaces: Option<BTreeSe
             else => continue,
         };
         if let Err(error) = outcome {
-            tracing::warn!(%error, "a claim could not be served");
+            tracing::warn!(%error, "a volume could not be made, grown or removed");
         }
     }
 }
@@ -90,7 +90,8 @@ fn volume_for(claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<Per
             "persistentVolumeReclaimPolicy": policy,
             "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": claim.name_any(),
                 "namespace": claim.namespace(), "uid": uid},
-            "csi": {"driver": PROVISIONER, "volumeHandle": uid},
+            // The kind that nothing has to attach. The path is a name only: no folder of the machine.
+            "hostPath": {"path": format!("/{PROVISIONER}/{uid}")},
         },
     }))
     .ok()
