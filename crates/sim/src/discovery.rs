@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base64::Engine;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::kind::{Kind, Kinds, priority};
 use crate::reply::Reply;
@@ -99,6 +101,7 @@ fn plain(kind: &Kind) -> Vec<Value> {
         "kind": kind.kind, "verbs": if kind.custom { CUSTOM_VERBS } else { OBJECT_VERBS },
     });
     decorate(&mut main, kind);
+    main["storageVersionHash"] = json!(storage_hash(kind));
     let mut all = vec![main];
     for (name, verbs, group, version, answer) in subresources(kind) {
         let mut entry = json!({
@@ -112,6 +115,13 @@ fn plain(kind: &Kind) -> Vec<Value> {
         all.push(entry);
     }
     all
+}
+
+/// By this clients see that a kind is stored in another version than before.
+fn storage_hash(kind: &Kind) -> String {
+    let name = format!("{}/{}/{}", kind.storage_group(), kind.version, kind.kind);
+    let digest = Sha256::digest(name.as_bytes());
+    base64::engine::general_purpose::STANDARD.encode(&digest[..8])
 }
 
 fn decorate(entry: &mut Value, kind: &Kind) {

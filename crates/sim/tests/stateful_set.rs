@@ -249,7 +249,7 @@ spec: {hard: {pods: '1'}}
     world.apply(quota).expect("applied");
     world.apply(&set("web", 2, "nginx:1", "")).expect("applied");
     world.run_for(Duration::from_secs(60)).await;
-    let wanted = "create Pod web-1 in StatefulSet web failed error: pods \"web-1\" is forbidden: \
+    let wanted = "Create Pod web-1 in StatefulSet web failed error: pods \"web-1\" is forbidden: \
                   exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
     let events = world.events("default", "web");
     assert!(events.iter().any(|one| one.0 == "FailedCreate" && one.1 == wanted), "{events:?}");

@@ -375,5 +375,6 @@ fn set_phase(door: &mut Door, mut volume: Value, phase: &str) -> Option<Value> {
         return Some(volume);
     }
     volume["status"]["phase"] = json!(phase);
+    volume["status"]["lastPhaseTransitionTime"] = json!(field::stamp(door.now()));
     door.update_status(VOLUMES, volume).ok()
 }

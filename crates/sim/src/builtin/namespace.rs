@@ -80,7 +80,8 @@ fn report(door: &mut Door, namespace: &Value, left: &[(Key, Value)]) {
     };
     for (key, object) in left {
         let resource = format!("{}.{}", key.plural, key.group);
-        count(&mut kinds, resource.trim_end_matches('.').to_owned());
+        // The real message has the dot of the core group's empty name too.
+        count(&mut kinds, resource);
         for finalizer in field::list(object, "/metadata/finalizers") {
             count(&mut finalizers, finalizer.as_str().unwrap_or("").to_owned());
         }
@@ -95,6 +96,27 @@ fn report(door: &mut Door, namespace: &Value, left: &[(Key, Value)]) {
         list(&finalizers, "in")
     );
     let conditions = [
+        condition(
+            namespace,
+            "NamespaceDeletionDiscoveryFailure",
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+            false,
+        ),
+        condition(
+            namespace,
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+            false,
+        ),
+        condition(
+            namespace,
+            "NamespaceDeletionContentFailure",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+            false,
+        ),
         condition(namespace, "NamespaceContentRemaining", "SomeResourcesRemain", &remaining, true),
         condition(
             namespace,

@@ -53,6 +53,12 @@ pub(crate) fn admit(core: &mut Core, kind: &Kind, object: &Value) -> Result<(), 
         .collect();
     for quota in quotas {
         let hard = field::strings(&quota, "/spec/hard");
+        let silent = silent(kind, object, hard.keys());
+        if !silent.is_empty() {
+            let text =
+                format!("failed quota: {}: must specify {}", field::name(&quota), silent.join("; "));
+            return Err(Failure::forbidden(kind, field::name(object), &text));
+        }
         let asked = uses(&kind.group, &kind.plural, object);
         let used = used(core, namespace, hard.keys());
         let over: Vec<&String> = hard
@@ -82,6 +88,35 @@ pub(crate) fn admit(core: &mut Core, kind: &Kind, object: &Value) -> Result<(), 
         return Err(Failure::forbidden(kind, field::name(object), &text));
     }
     Ok(())
+}
+
+/// What a quota limits and containers of a pod say nothing about, with the names of these containers.
+fn silent<'a>(kind: &Kind, object: &Value, names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    if !kind.is("", "Pod") {
+        return Vec::new();
+    }
+    let says = |container: &Value, part: &str, resource: &str| {
+        field::strings(container, &format!("/resources/{part}")).contains_key(resource)
+    };
+    let limited = names.filter_map(|name| match name.split_once('.') {
+        Some((part @ ("requests" | "limits"), resource @ ("cpu" | "memory"))) => {
+            Some((name, part, resource))
+        }
+        None if ["cpu", "memory"].contains(&name.as_str()) => {
+            Some((name, "requests", name.as_str()))
+        }
+        _ => None,
+    });
+    limited
+        .filter_map(|(name, part, resource)| {
+            let containers = field::list(object, "/spec/containers").iter();
+            let who: Vec<&str> = containers
+                .filter(|container| !says(container, part, resource))
+                .map(|container| field::text(container, "/name"))
+                .collect();
+            (!who.is_empty()).then(|| format!("{name} for: {}", who.join(",")))
+        })
+        .collect()
 }
 
 fn amount(text: &str) -> Option<i128> {

@@ -28,7 +28,7 @@ impl Core {
     ) -> Result<Value, Failure> {
         self.decode(kind, &mut object, options)?;
         metadata::place(kind, namespace, None, &mut object)?;
-        if metadata::text(&object, "resourceVersion") != "" {
+        if !metadata::text(&object, "resourceVersion").is_empty() {
             return Err(Failure::new(
                 500,
                 "",
@@ -61,6 +61,9 @@ impl Core {
         }
         admit::plugins(kind, &mut object);
         begin_status(kind, &mut object);
+        if kind.is("", "PersistentVolume") {
+            object["status"]["lastPhaseTransitionTime"] = json!(clock::seconds(self.now()));
+        }
         let review = self.review_of(by, Operation::Create, &key, None, options.dry_run);
         self.review(&review, kind, &mut object)?;
         self.validate(kind, &object, None, Vec::new())?;

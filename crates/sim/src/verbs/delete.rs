@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{convert, metadata};
+use super::{convert, definition, metadata};
 use crate::clock;
 use crate::cluster::{Actor, Core, DeleteOptions, Operation, Propagation};
 use crate::kind::Kind;
@@ -13,6 +13,9 @@ use crate::store::Key;
 const ORPHAN: &str = "orphan";
 /// Finalizer under which the garbage collector deletes dependents first.
 const FOREGROUND: &str = "foregroundDeletion";
+
+/// Namespaces that admission keeps.
+const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// Kinds whose finished deletion answers the object instead of a Status.
 const ANSWERS_OBJECT: [&str; 7] = [
@@ -52,6 +55,13 @@ impl Core {
         let review = self.review_of(by, Operation::Delete, key, None, options.dry_run);
         self.review(&review, kind, &mut object.clone())?;
         if kind.is("", "Namespace") {
+            if IMMORTAL.contains(&key.name.as_str()) {
+                return Err(Failure::forbidden(
+                    kind,
+                    &key.name,
+                    "this namespace may not be deleted",
+                ));
+            }
             return Ok(self.delete_namespace(kind, key, object, options));
         }
         let before = object.clone();
@@ -65,7 +75,9 @@ impl Core {
             Course::Marked(grace) => grace,
             Course::Now | Course::Pending => 0,
         };
-        if kind.is("", "Pod") || !names.is_empty() {
+        if definition::is_definition(kind) && !metadata::deleting(&object) {
+            definition::mark_deleting(&mut object, self.now());
+        } else if kind.is("", "Pod") || !names.is_empty() {
             self.mark(&mut object, grace);
         }
         if names.is_empty() && grace == 0 {
@@ -85,7 +97,12 @@ impl Core {
 
     fn mark(&self, object: &mut Value, grace: i64) {
         if !metadata::deleting(object) {
+            let generation = object["metadata"]["generation"].clone();
             metadata::mark_deleting(object, self.now(), grace);
+            // Definitions are marked by a path of their own, which leaves the generation alone.
+            if object["kind"] == "CustomResourceDefinition" {
+                object["metadata"]["generation"] = generation;
+            }
             return;
         }
         let old = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);

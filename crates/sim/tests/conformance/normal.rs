@@ -1,5 +1,5 @@
 //! Makes answers of two servers comparable: uids, times, addresses, versions and generated names become
-//! placeholders, nothing else.
+//! placeholders, nothing else; lists whose order is chance are sorted.
 //!
 //! A placeholder keeps what identity says: the uid of an owner shows as the uid of that owner, and a
 //! version shows whether it moved since the object was last seen.
@@ -7,6 +7,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+
+/// Beginning of the name of the volume with a pod's own token.
+const TOKEN_VOLUME: &str = "kube-api-access-";
 
 /// What has been seen in one scenario.
 #[derive(Default)]
@@ -21,16 +24,17 @@ pub struct Eyes {
 impl Eyes {
     /// Lets `value` show as `<name>` from here on; a plain number would be found by accident.
     pub fn name(&mut self, name: &str, value: &str) {
-        if value.len() > 3 && !value.bytes().all(|byte| byte.is_ascii_digit()) {
+        if value.len() > 3 && !is_uid(value) && !value.bytes().all(|byte| byte.is_ascii_digit()) {
             self.names.entry(value.to_owned()).or_insert_with(|| format!("<{name}>"));
         }
     }
 
     /// The body with placeholders. `moving`: the object changes by itself, so its version says nothing.
     pub fn normalise(&mut self, mut body: Value, moving: bool) -> Value {
-        let kind = body["kind"].as_str().unwrap_or("").trim_end_matches("List").to_owned();
+        let kind = body.get("kind").and_then(Value::as_str).unwrap_or("").trim_end_matches("List").to_owned();
         self.register(&body, &kind);
         table(&mut body);
+        let _ = causes(&mut body);
         self.replace(&mut body, "", moving);
         if let Value::Array(events) = &mut body {
             // How often a server says where it is depends on the second in which it was asked.
@@ -47,6 +51,11 @@ impl Eyes {
                 if let Some(Value::Object(metadata)) = members.get("metadata") {
                     let kind = members.get("kind").and_then(Value::as_str).unwrap_or(kind);
                     self.register_object(kind, metadata);
+                }
+                let name = members.get("name").and_then(Value::as_str).unwrap_or("");
+                if let Some(end) = name.strip_prefix(TOKEN_VOLUME).filter(|end| end.len() == 5) {
+                    let shown = format!("{TOKEN_VOLUME}<generated>");
+                    self.names.insert(format!("{TOKEN_VOLUME}{end}"), shown);
                 }
                 members.values().for_each(|member| self.register(member, kind));
             }
@@ -161,6 +170,30 @@ fn table(body: &mut Value) {
             row["cells"][*at] = Value::from("<age>");
         }
     }
+}
+
+/// The causes of a refusal in order of their fields, where the server has them in the order of a Go map,
+/// which is another one each time: for custom resources and for conflicts between managers.
+fn causes(body: &mut Value) -> Option<()> {
+    let details = body.get_mut("details")?;
+    let group = details.get("group").and_then(Value::as_str).unwrap_or("");
+    let custom = group.ends_with("example.com");
+    let list = details.get_mut("causes")?.as_array_mut()?;
+    let conflict = list.first()?.get("reason")? == "FieldManagerConflict";
+    if !custom && !conflict {
+        return None;
+    }
+    let text = |cause: &Value, name: &str| cause[name].as_str().unwrap_or("").to_owned();
+    list.sort_by_key(|cause| (text(cause, "field"), text(cause, "message")));
+    let each = list.iter().map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")));
+    let joined = each.collect::<Vec<_>>().join(", ");
+    let message = body.get("message")?.as_str()?.to_owned();
+    // Only the order changes; a message that does not list its causes stays as it is.
+    let (start, listed) = message.split_once(" is invalid: [")?;
+    if listed.len() == joined.len() + 1 {
+        body["message"] = Value::from(format!("{start} is invalid: [{joined}]"));
+    }
+    None
 }
 
 /// Entries by what identifies them: their order follows times.

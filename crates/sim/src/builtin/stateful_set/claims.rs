@@ -144,6 +144,7 @@ fn reference(owner: &Value, api_version: &str, kind: &str) -> Value {
         "name": field::name(owner),
         "uid": field::uid(owner),
         "controller": true,
+        "blockOwnerDeletion": true,
     })
 }
 
@@ -168,12 +169,12 @@ fn told(door: &mut Door, set: &Value, pod: &Value, claim: &str, failure: Option<
     let (pod, name) = (field::name(pod), field::name(set));
     match failure {
         None => {
-            let text = format!("create Claim {claim} Pod {pod} in StatefulSet {name} success");
+            let text = format!("Create Claim {claim} Pod {pod} in StatefulSet {name} success");
             door.event(set, "Normal", "SuccessfulCreate", &text);
         }
         Some(failure) => {
             let text = format!(
-                "create Claim {claim} for Pod {pod} in StatefulSet {name} failed error: {}",
+                "Create Claim {claim} for Pod {pod} in StatefulSet {name} failed error: {}",
                 failure.message
             );
             door.event(set, "Warning", "FailedCreate", &text);

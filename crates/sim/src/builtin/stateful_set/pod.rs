@@ -116,7 +116,10 @@ pub(super) fn create(
     }
     let made = door.create(PODS, field::namespace(set), pod.clone());
     match &made {
-        Ok(made) => told(door, set, made, "create", None),
+        Ok(made) => {
+            told(door, set, made, "create", None);
+            claims::retain(door, set, ordinal, false)?;
+        }
         Err(failure) if failure.reason == "AlreadyExists" => {}
         Err(failure) => told(door, set, pod, "create", Some(failure)),
     }
@@ -162,7 +165,7 @@ fn told(door: &mut Door, set: &Value, pod: &Value, verb: &str, failure: Option<&
         "delete" => "Delete",
         _ => "Update",
     };
-    let what = format!("{verb} Pod {} in StatefulSet {}", field::name(pod), field::name(set));
+    let what = format!("{title} Pod {} in StatefulSet {}", field::name(pod), field::name(set));
     match failure {
         None => door.event(
             set,
