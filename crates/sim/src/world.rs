@@ -222,6 +222,13 @@ fn furnish(core: &mut Core) {
             "ports": [{ "name": "https", "port": 443, "targetPort": 6443 }],
         },
     }));
+    for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+        objects.push(json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": { "name": "default", "namespace": name },
+        }));
+    }
     for object in objects {
         install(core, object);
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::door::{Door, SERVICES, STORAGE_CLASSES};
+use super::door::{Door, SERVICE_ACCOUNTS, SERVICES, STORAGE_CLASSES};
 use super::{claims, field, quota};
 use crate::quantity::Quantity;
 use crate::{Admission, Core, Failure, Kind, Operation, Review};
@@ -29,7 +29,7 @@ fn mutate(
     }
     let create = review.operation == Operation::Create;
     match (kind.group.as_str(), kind.plural.as_str()) {
-        ("", "pods") if create => pod(core, object),
+        ("", "pods") if create => pod(core, kind, object)?,
         ("", "persistentvolumeclaims") if create => claim(core, object),
         ("", "persistentvolumes") if create => {
             field::set_finalizer(object, "kubernetes.io/pv-protection", true);
@@ -63,12 +63,13 @@ fn check(
     }
 }
 
-fn pod(core: &mut Core, object: &mut Value) {
+fn pod(core: &mut Core, kind: &Kind, object: &mut Value) -> Result<(), Failure> {
     object["status"] = json!({ "phase": "Pending", "qosClass": quality(object) });
     if field::text(object, "/spec/serviceAccountName").is_empty() {
         object["spec"]["serviceAccountName"] = json!("default");
     }
     object["spec"]["serviceAccount"] = object["spec"]["serviceAccountName"].clone();
+    account(core, kind, object)?;
     let mut tolerations = field::list(object, "/spec/tolerations").to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let covered = tolerations.iter().any(|one| {
@@ -93,13 +94,27 @@ fn pod(core: &mut Core, object: &mut Value) {
         }
     }
     token(core, object);
+    Ok(())
+}
+
+/// A pod's ServiceAccount must exist.
+fn account(core: &Core, kind: &Kind, object: &Value) -> Result<(), Failure> {
+    let (namespace, name) =
+        (field::namespace(object), field::text(object, "/spec/serviceAccountName"));
+    if core.store.get(&super::door::key(SERVICE_ACCOUNTS, namespace, name)).is_some() {
+        return Ok(());
+    }
+    let text = format!(
+        "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
+    );
+    Err(Failure::forbidden(kind, field::name(object), &text))
 }
 
 /// Mounts the account's token, as the ServiceAccount admission does.
 fn token(core: &mut Core, object: &mut Value) {
     let off = |flag: &Value| flag == &Value::Bool(false);
     let account = super::door::key(
-        super::door::SERVICE_ACCOUNTS,
+        SERVICE_ACCOUNTS,
         field::namespace(object),
         field::text(object, "/spec/serviceAccountName"),
     );
@@ -216,7 +231,39 @@ fn service(core: &mut Core, review: &Review, object: &mut Value) -> Result<(), F
     if object["status"].is_null() {
         object["status"] = json!({ "loadBalancer": {} });
     }
+    node_ports(core, review, object);
     Ok(())
+}
+
+/// Ports of every node: kept over updates, drawn from 30000-32767 otherwise.
+fn node_ports(core: &mut Core, review: &Review, object: &mut Value) {
+    if !matches!(field::text(object, "/spec/type"), "NodePort" | "LoadBalancer") {
+        return;
+    }
+    let mut taken: BTreeSet<u64> = core
+        .store
+        .list(SERVICES.group, SERVICES.plural, None)
+        .flat_map(|(_, service)| field::list(service, "/spec/ports"))
+        .filter_map(|port| port["nodePort"].as_u64())
+        .collect();
+    let old = review.old.as_deref().map(|old| field::list(old, "/spec/ports")).unwrap_or_default();
+    let Some(ports) = object["spec"].get_mut("ports").and_then(Value::as_array_mut) else { return };
+    for port in ports {
+        if port["nodePort"].as_u64().is_some_and(|number| number > 0) {
+            continue;
+        }
+        let same = |one: &&Value| one["port"] == port["port"] && one["protocol"] == port["protocol"];
+        let kept = old.iter().find(same).and_then(|one| one["nodePort"].as_u64());
+        let number = kept.unwrap_or_else(|| {
+            let mut number = 30_000 + core.seed.below(2768);
+            while taken.contains(&number) {
+                number = 30_000 + (number - 29_999) % 2768;
+            }
+            number
+        });
+        taken.insert(number);
+        port["nodePort"] = json!(number);
+    }
 }
 
 fn free_address(core: &mut Core) -> String {

@@ -12,6 +12,8 @@ use super::{Controller, Model, field};
 use crate::Core;
 
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// When the change happened that a slice shows.
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 
 /// The EndpointSlice controller; it holds no state of its own.
@@ -90,8 +92,9 @@ fn write(
             return;
         }
         slice["ports"] = ports;
-        slice["endpoints"] = Value::Array(endpoints);
+        slice["endpoints"] = listed(endpoints);
         slice["metadata"]["labels"] = Value::Object(labels);
+        slice["metadata"]["annotations"][TRIGGER] = json!(field::stamp(door.now()));
         let _ = door.update(SLICES, slice);
         return;
     }
@@ -107,13 +110,19 @@ fn write(
             "generateName": format!("{}-", field::name(service)),
             "namespace": field::namespace(service),
             "labels": labels,
+            "annotations": { TRIGGER: field::text(service, "/metadata/creationTimestamp") },
             "ownerReferences": [field::owner_reference(service, true)],
         },
         "addressType": "IPv4",
-        "endpoints": endpoints,
+        "endpoints": listed(endpoints),
         "ports": ports,
     });
     let _ = door.create(SLICES, field::namespace(service), slice);
+}
+
+/// Go writes an empty list of endpoints as null.
+fn listed(endpoints: Vec<Value>) -> Value {
+    if endpoints.is_empty() { Value::Null } else { Value::Array(endpoints) }
 }
 
 fn slice_labels(service: &Value) -> Map<String, Value> {
