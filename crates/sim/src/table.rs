@@ -91,9 +91,14 @@ fn custom(
     let shown: Vec<&Column> =
         if kind.columns.is_empty() { vec![&age] } else { kind.columns.iter().collect() };
     columns.extend(shown.iter().map(|column| {
+        let description = if column.description.is_empty() {
+            format!("Custom resource definition column (in JSONPath format): {}", column.json_path)
+        } else {
+            column.description.clone()
+        };
         json!({
             "name": column.name, "type": column.kind, "format": column.format,
-            "description": column.description, "priority": column.priority,
+            "description": description, "priority": column.priority,
         })
     }));
     let rows = objects

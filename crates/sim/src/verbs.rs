@@ -68,6 +68,9 @@ impl Core {
         mut causes: Vec<Cause>,
     ) -> Result<(), Failure> {
         causes.extend(admit::validate(kind, object, old));
+        if kind.custom {
+            causes.extend(scale::causes(kind, object));
+        }
         if let Some(compiled) = &kind.compiled {
             causes.extend(compiled.validate(object, old));
         }

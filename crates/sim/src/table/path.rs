@@ -34,7 +34,10 @@ fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
             .flatten()
             .filter(|entry| match first(entry, path) {
                 Some(Value::String(text)) => text == *wanted,
-                Some(other) => other.to_string() == *wanted,
+                Some(other) => {
+                    let text = other.to_string();
+                    text == *wanted
+                }
                 None => false,
             })
             .collect(),

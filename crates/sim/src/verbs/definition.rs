@@ -19,7 +19,8 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 
-fn is_definition(kind: &Kind) -> bool {
+/// Whether `kind` is the kind of definitions.
+pub(super) fn is_definition(kind: &Kind) -> bool {
     kind.group == GROUP && kind.plural == PLURAL
 }
 
@@ -33,6 +34,21 @@ pub(super) fn name_cause(object: &Value) -> Option<Cause> {
             format!("Invalid value: \"{name}\": must be spec.names.plural+\".\"+spec.group");
         Cause::new("FieldValueInvalid", "metadata.name", message)
     })
+}
+
+/// Marks a definition as being deleted; unlike other kinds it gets a condition for that, and
+/// neither a grace period nor a new generation.
+pub(super) fn mark_deleting(object: &mut Value, now: jiff::Timestamp) {
+    let now = clock::seconds(now);
+    object["metadata"]["deletionTimestamp"] = json!(now);
+    let mut conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.retain(|condition| condition["type"] != "Terminating");
+    conditions.push(json!({
+        "type": "Terminating", "status": "True", "lastTransitionTime": now,
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    }));
+    object["status"]["conditions"] = json!(conditions);
 }
 
 /// Defaults of a definition, which its writer owns.
@@ -70,7 +86,7 @@ pub(super) fn begin(kind: &Kind, object: &mut Value) {
 impl Core {
     /// What the server's own controllers do to a definition: its finalizer, its names, its status.
     pub(super) fn accept_definition(&mut self, kind: &Kind, created: &Value) {
-        if !is_definition(kind) {
+        if !is_definition(kind) || metadata::deleting(created) {
             return;
         }
         let key = Key::new(GROUP, PLURAL, "", metadata::text(created, "name"));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::metadata;
 use crate::kind::Kind;
-use crate::status::Failure;
+use crate::status::{Cause, Failure};
 
 /// The Scale of an object.
 ///
@@ -49,7 +49,7 @@ pub(super) fn scaled(kind: &Kind, live: &Value, wanted: &Value) -> Result<Value,
     let paths = kind.scale.as_ref().ok_or_else(Failure::no_such_resource)?;
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
-        let cause = crate::Cause::new(
+        let cause = Cause::new(
             "FieldValueInvalid",
             "spec.replicas",
             format!("Invalid value: {replicas}: must be greater than or equal to 0"),
@@ -72,6 +72,35 @@ pub(super) fn scaled(kind: &Kind, live: &Value, wanted: &Value) -> Result<Value,
         }
     }
     Ok(object)
+}
+
+/// What is wrong with the numbers that a custom kind's scale subresource shows.
+pub(super) fn causes(kind: &Kind, object: &Value) -> Vec<Cause> {
+    let Some(paths) = &kind.scale else { return Vec::new() };
+    let wrong = |path: &String| {
+        let value = object.pointer(&pointer(path)).filter(|value| !value.is_null())?;
+        let (shown, why) = match value.as_i64() {
+            Some(number) if number < 0 => (number, "should be a non-negative integer".to_owned()),
+            Some(number) if number > i64::from(i32::MAX) => {
+                (number, format!("should be less than or equal to {}", i32::MAX))
+            }
+            Some(_) => return None,
+            None => (0, accessor_error(path, value)),
+        };
+        Some(Cause::new("FieldValueInvalid", path, format!("Invalid value: {shown}: {why}")))
+    };
+    [&paths.spec_replicas, &paths.status_replicas].into_iter().filter_map(wrong).collect()
+}
+
+fn accessor_error(path: &str, value: &Value) -> String {
+    let (shown, type_) = match value {
+        Value::String(text) => (text.clone(), "string"),
+        Value::Bool(flag) => (flag.to_string(), "bool"),
+        Value::Number(number) => (number.to_string(), "float64"),
+        Value::Array(_) => (value.to_string(), "[]interface {}"),
+        _ => (value.to_string(), "map[string]interface {}"),
+    };
+    format!("{path} accessor error: {shown} is of the type {type_}, expected int64")
 }
 
 fn pointer(path: &str) -> String {
