@@ -36,11 +36,12 @@ impl LogFile {
     /// Appends bytes of output. A full disk loses log lines, never the container.
     pub(crate) fn append(&self, bytes: &[u8]) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.written >= HALF_BYTES && fs::rename(&inner.path, older(&inner.path)).is_ok() {
-            if let Ok(file) = begin(&inner.path) {
-                inner.file = file;
-                inner.written = 0;
-            }
+        if inner.written >= HALF_BYTES
+            && fs::rename(&inner.path, older(&inner.path)).is_ok()
+            && let Ok(file) = begin(&inner.path)
+        {
+            inner.file = file;
+            inner.written = 0;
         }
         if inner.file.write_all(bytes).is_ok() {
             inner.written += bytes.len() as u64;

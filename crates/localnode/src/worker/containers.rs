@@ -109,7 +109,7 @@ impl Worker {
                 == Some("FallbackToLogsOnError"),
         };
         let news = self.news.0.clone();
-        let task = tokio::spawn(running.to_the_end(listener, news.clone(), index));
+        let task = tokio::spawn(running.run_out(listener, news.clone(), index));
         let has_probes = container.startup_probe.is_some()
             || container.readiness_probe.is_some()
             || container.liveness_probe.is_some();
@@ -316,7 +316,7 @@ struct Run {
 }
 
 impl Run {
-    async fn to_the_end(
+    async fn run_out(
         self,
         mut stop: StopListener,
         news: mpsc::UnboundedSender<News>,
