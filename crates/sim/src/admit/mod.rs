@@ -16,6 +16,10 @@ mod defaults;
 /// Fills in defaults as kube-apiserver does. Doing it twice changes nothing.
 pub fn default(kind: &Kind, object: &mut Value) {
     if !kind.custom {
+        // The server's decoder makes structs of nulls before anything is filled in.
+        if has_null(object) {
+            normalize(kind, object);
+        }
         defaults::fill(kind, object);
     }
 }
@@ -50,6 +54,15 @@ pub fn normalize(kind: &Kind, object: &mut Value) {
                 schema.settle(metadata);
             }
         }
+    }
+}
+
+/// Whether a list somewhere in the object has a null item.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(|item| item.is_null() || has_null(item)),
+        Value::Object(object) => object.values().any(has_null),
+        _ => false,
     }
 }
 

@@ -99,6 +99,10 @@ pub struct Field {
     pub empty: Empty,
     /// How strategic merge treats it.
     pub strategic: Strategic,
+    /// What Go calls its text type, where that has a name of its own; decoding errors say it.
+    pub(crate) named: Option<&'static str>,
+    /// The embedded Go struct that it comes from; decoding errors say that too.
+    pub(crate) embedded: Option<&'static str>,
 }
 
 /// What the server stores for an empty or absent field.

@@ -27,6 +27,8 @@ struct Place {
     plain: String,
     /// Name of the struct that holds the field.
     holder: String,
+    /// Name of the field's text type, where it has one.
+    named: Option<&'static str>,
 }
 
 impl Place {
@@ -34,7 +36,12 @@ impl Place {
         let join = |before: &str| {
             if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") }
         };
-        Place { path: join(&self.path), plain: join(&self.plain), holder: holder.to_owned() }
+        Place {
+            path: join(&self.path),
+            plain: join(&self.plain),
+            holder: holder.to_owned(),
+            named: None,
+        }
     }
 
     fn item(&self, index: usize) -> Place {
@@ -129,9 +136,13 @@ impl Reader {
         let holder = go_name(schema);
         let mut stored = Object::new();
         for (key, value) in object {
-            let inner = place.field(&key, &holder);
+            let mut inner = place.field(&key, &holder);
             match map.fields.get(&key) {
                 Some(field) => {
+                    inner.named = field.named;
+                    if let Some(embedded) = field.embedded {
+                        inner.plain = place.field(&format!("{embedded}.{key}"), "").plain;
+                    }
                     if let Some(value) = self.field(field, value, &inner) {
                         stored.insert(key, value);
                     }
@@ -217,6 +228,9 @@ impl Reader {
 
     /// `listed` amounts stand in a list of resources and are kept in thousandths.
     fn quantity(&mut self, value: Value, listed: bool) -> Value {
+        if value.is_null() {
+            return json!("0");
+        }
         let text = match &value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -256,6 +270,11 @@ impl Reader {
     }
 
     fn wrong(&mut self, value: &Value, wanted: &str, place: &Place) {
+        let wanted = match (place.named, wanted) {
+            (Some(name), "string") => name.to_owned(),
+            (Some(name), "[]string") => format!("[]{name}"),
+            (_, other) => other.to_owned(),
+        };
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),

@@ -50,9 +50,11 @@ struct Marks {
     default: Option<Value>,
     strategic: Strategic,
     omit_zero: bool,
+    named: Option<&'static str>,
+    embedded: Option<&'static str>,
 }
 
-fn marks<'a>(words: impl Iterator<Item = &'a str>) -> Marks {
+fn marks(words: impl Iterator<Item = &'static str>) -> Marks {
     let mut marks = Marks::default();
     for word in words {
         match word.split_once('=').unwrap_or((word, "")) {
@@ -68,6 +70,8 @@ fn marks<'a>(words: impl Iterator<Item = &'a str>) -> Marks {
             }
             ("retain", _) => marks.strategic.retain_keys = true,
             ("omitzero", _) => marks.omit_zero = true,
+            ("go", name) => marks.named = Some(name),
+            ("in", name) => marks.embedded = Some(name),
             _ => {}
         }
     }
@@ -90,7 +94,17 @@ fn field(row: &'static str) -> (&'static str, Field) {
         (false, true) => Empty::Dropped,
     };
     let schema = schema(kind.trim_start_matches('*'), marks.relation, marks.atomic);
-    (name, Field { schema, default: marks.default, empty, strategic: marks.strategic })
+    (
+        name,
+        Field {
+            schema,
+            default: marks.default,
+            empty,
+            strategic: marks.strategic,
+            named: marks.named,
+            embedded: marks.embedded,
+        },
+    )
 }
 
 /// Whether the Go type is a struct, which `omitempty` never leaves out.

@@ -50,9 +50,9 @@ fn name<'a>(container: &Node<'a>, names: &mut BTreeSet<&'a str>, report: &mut Re
         report.required(&name.path, "");
     } else {
         report.text(&name, text::label(name.text()));
-        if !names.insert(name.text()) {
-            report.duplicate(&name.path, &name.value.to_string());
-        }
+    }
+    if !names.insert(name.text()) {
+        report.duplicate(&name.path, &json!(name.text()).to_string());
     }
 }
 
@@ -174,6 +174,12 @@ fn value_source(variable: &Node<'_>, source: &Node<'_>, report: &mut Report) {
             report.invalid(&path, &detail);
         }
     }
+    if let Some(reference) = source.some("resourceFieldRef") {
+        let resource = reference.field("resource");
+        if resource.is_empty() {
+            report.required(&resource.path, "");
+        }
+    }
     for kind in ["configMapKeyRef", "secretKeyRef"] {
         if let Some(reference) = source.some(kind) {
             let key = reference.field("key");
@@ -205,7 +211,8 @@ fn mounts(mounts: &Node<'_>, volumes: &[String], report: &mut Report) {
         let (name, path) = (mount.field("name"), mount.field("mountPath"));
         if name.is_empty() {
             report.required(&name.path, "");
-        } else if !volumes.iter().any(|volume| volume == name.text()) {
+        }
+        if !volumes.iter().any(|volume| volume == name.text()) {
             report.not_found(&name);
         }
         if path.is_empty() {

@@ -26,7 +26,7 @@ pub(super) fn pod(object: &Node<'_>, old: Option<&Value>, report: &mut Report) {
 
 /// A pod spec; `claims` name volumes that are there besides its own.
 pub(super) fn spec(spec: &Node<'_>, claims: &[String], report: &mut Report) {
-    let mut volumes = volume::check(&spec.field("volumes"), report);
+    let mut volumes = volume::check(&spec.field("volumes"), claims.len(), report);
     volumes.extend(claims.iter().cloned());
     container::check_all(spec, &volumes, report);
     report.one_of(&spec.field("restartPolicy"), &["Always", "OnFailure", "Never"]);

@@ -83,6 +83,9 @@ pub(super) fn binding(
             report.required(&name.path, "");
         }
         report.one_of(&subject.field("kind"), &["ServiceAccount", "User", "Group"]);
+        if subject.field("kind").text() == "ServiceAccount" && !name.is_empty() {
+            report.text(&name, text::subdomain(name.text()));
+        }
         let homeless = subject.field("kind").text() == "ServiceAccount"
             && subject.field("namespace").is_empty();
         if homeless && !namespaced {

@@ -28,6 +28,9 @@ pub(super) fn check(selector: &Node<'_>, report: &mut Report) -> bool {
                 "not a valid selector operator",
             ),
         }
+        for value in values.items() {
+            report.text(&value, text::label_value(value.text()));
+        }
         let key = rule.field("key");
         for complaint in text::qualified(key.text()) {
             report.invalid_as(&key.path, &json!(key.text()), &complaint);

@@ -18,6 +18,12 @@ pub(super) fn service(object: &Node<'_>, old: Option<&Value>, report: &mut Repor
     if let Some(old) = old {
         addresses(&old["spec"], &spec, report);
     }
+    // An address that is none fails before anything else is looked at.
+    let address = spec.field("clusterIP");
+    if !address.is_empty() && address.text() != "None" && address.text().parse::<IpAddr>().is_err()
+    {
+        return report.invalid_as("spec.clusterIPs[0]", address.value, text::NO_ADDRESS);
+    }
     let kind = spec.field("type");
     let headless = spec.value["clusterIP"] == "None";
     let ports = spec.field("ports");

@@ -118,7 +118,10 @@ pub(super) fn class(object: &Node<'_>, old: Option<&Value>, report: &mut Report)
     if provisioner.is_empty() {
         report.required(&provisioner.path, "");
     } else {
-        report.text(&provisioner, text::qualified(&provisioner.text().to_lowercase()));
+        let lower = provisioner.text().to_lowercase();
+        for complaint in text::qualified(&lower) {
+            report.invalid_as(&provisioner.path, &Value::from(lower.as_str()), &complaint);
+        }
     }
     report.one_of(&object.field("reclaimPolicy"), &["Delete", "Retain"]);
     report.one_of(&object.field("volumeBindingMode"), &["Immediate", "WaitForFirstConsumer"]);

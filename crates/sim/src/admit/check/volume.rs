@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::report::{Node, Report};
-use super::text;
+use super::{storage, text};
 use crate::quantity::Quantity;
 
-/// Checks all volumes; answers their names.
-pub(super) fn check(volumes: &Node<'_>, report: &mut Report) -> Vec<String> {
+/// Checks all volumes; answers their names. The server puts those of the `claims` first.
+pub(super) fn check(volumes: &Node<'_>, claims: usize, report: &mut Report) -> Vec<String> {
     let mut names = BTreeSet::new();
-    for volume in volumes.items() {
+    for (index, volume) in volumes.items().enumerate() {
+        let path = format!("{}[{}]", volumes.path, index + claims);
+        let volume = Node { path, ..volume };
         source(&volume, report);
         let name = volume.field("name");
         if name.is_empty() {
@@ -50,6 +52,9 @@ fn source(volume: &Node<'_>, report: &mut Report) {
             files(&source, report);
         }
         "persistentVolumeClaim" => needs(&source, "claimName", report),
+        "ephemeral" => {
+            storage::claim_spec(&source.at("volumeClaimTemplate.spec"), report);
+        }
         _ => {}
     }
 }

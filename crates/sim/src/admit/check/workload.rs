@@ -226,7 +226,8 @@ pub(super) fn replica_set(object: &Node<'_>, old: Option<&Value>, report: &mut R
     for field in ["replicas", "minReadySeconds"] {
         report.not_negative(&spec.field(field));
     }
-    choose(&spec, "replicaset", report);
+    // The server's message names the Deployment here too.
+    choose(&spec, "deployment", report);
     template_of(&spec, &Template { kind: "ReplicaSet", claims: Vec::new() }, report);
     fixed_selector(&spec, old, report);
 }
@@ -243,7 +244,9 @@ fn choose(spec: &Node<'_>, kind: &str, report: &mut Report) {
     let labels = spec.at("template.metadata.labels");
     let mismatch = "`selector` does not match template `labels`";
     if chosen.value.is_null() {
-        report.required(&chosen.path, "");
+        if kind != "daemonset" {
+            report.required(&chosen.path, "");
+        }
         report.invalid(&labels, mismatch);
         return;
     }

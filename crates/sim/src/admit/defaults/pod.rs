@@ -127,8 +127,9 @@ fn container(container: &mut Value) {
 
 /// Whether an image name has no tag, or the tag that moves.
 fn floating(image: &str) -> bool {
-    if image.contains('@') {
-        return false;
+    // What is no image name at all has no tag that could move.
+    if image.contains('@') || !image.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return image.is_empty();
     }
     let last = image.rsplit('/').next().unwrap_or(image);
     last.split_once(':').is_none_or(|(_, tag)| tag == "latest")

@@ -26,7 +26,14 @@ pub(super) fn root(source: &Value) -> Schema {
 }
 
 fn field(schema: Schema, default: Option<Value>) -> Field {
-    Field { schema, default, empty: Empty::Kept, strategic: Strategic::default() }
+    Field {
+        schema,
+        default,
+        empty: Empty::Kept,
+        strategic: Strategic::default(),
+        named: None,
+        embedded: None,
+    }
 }
 
 fn schema(source: &Value) -> Schema {

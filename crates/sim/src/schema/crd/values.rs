@@ -149,17 +149,27 @@ impl Checker<'_> {
             schema["type"].as_str().into_iter().collect()
         };
         outcome.checks += usize::from(!wanted.is_empty());
-        let found = number::kind(value);
+        let (found, precise) = number::kind(value);
         let nothing = value.is_null() && (flag(schema, "nullable") || wanted.is_empty());
         let fits = wanted
             .iter()
             .any(|wanted| *wanted == found || (*wanted == "number" && found == "integer"));
-        if wanted.is_empty() || nothing || fits {
+        let format = schema["format"].as_str().filter(|format| formatted(&wanted, format));
+        let flat = !value.is_string() && !value.is_array() && !value.is_null();
+        // A text or list where some format is wanted is left to the check of that format.
+        let left = format.is_some()
+            && !flat
+            && !value.is_null()
+            && !wanted.iter().any(|wanted| matches!(*wanted, "number" | "integer"));
+        if wanted.is_empty() || nothing || fits || left {
             return;
         }
+        let (wanted, found) = match format.filter(|_| flat) {
+            Some(format) => (format.to_owned(), precise),
+            None => (wanted.join(","), found),
+        };
         let message = format!(
-            "Invalid value: \"{found}\": {path} in body must be of type {}: \"{found}\"",
-            wanted.join(",")
+            "Invalid value: \"{found}\": {path} in body must be of type {wanted}: \"{found}\""
         );
         outcome.add(self.cause("FieldValueTypeInvalid", path, message));
     }
@@ -315,7 +325,17 @@ pub(super) fn knows_format(format: &str) -> bool {
 
 /// The JSON type of a value, as messages name it.
 pub(super) fn kind_of(value: &Value) -> &'static str {
-    number::kind(value)
+    number::kind(value).0
+}
+
+/// Whether the server minds this format for these types.
+fn formatted(types: &[&str], format: &str) -> bool {
+    match types {
+        ["string"] => knows_format(&format.replace('-', "")),
+        ["integer"] => matches!(format, "int32" | "int64"),
+        ["number"] => matches!(format, "float" | "double"),
+        _ => false,
+    }
 }
 
 /// The failed alternative that got furthest.
