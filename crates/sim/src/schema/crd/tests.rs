@@ -191,3 +191,31 @@ fn schemas_must_be_structural() {
         );
     }
 }
+
+/// Random updates of objects that were stored under a looser schema, so that many were invalid
+/// before: what an update leaves alone is tolerated, what it touches is not.
+#[test]
+fn random_updates_are_answered_as_recorded() {
+    let version = compiled(&recorded());
+    let rows: Vec<Value> = serde_json::from_str(include_str!("updates.json")).expect("a recording");
+    let mut differences = Vec::new();
+    for row in &rows {
+        let (mut new, mut old) = (row["sent"].clone(), row["old"].clone());
+        for object in [&mut new, &mut old] {
+            version.prune(object);
+            version.default(object);
+        }
+        let (ours, theirs) = (lines(&version.validate(&new, Some(&old))), recorded_lines(row));
+        if ours != theirs {
+            differences.push(format!("{row}\n  ours   {ours:?}\n  theirs {theirs:?}"));
+        }
+    }
+    let refused = rows.iter().filter(|row| !list(row, "causes").is_empty()).count();
+    assert!(refused > 40 && refused < rows.len(), "the recording has both answers");
+    assert!(
+        differences.is_empty(),
+        "{} differences:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
+}

@@ -2,9 +2,11 @@
 //!
 //! Names that CEL can't spell are escaped as the server escapes them.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use kube_cel::KubeCelExt as _;
 use kube_cel::cel::objects::{Key, Map as CelMap};
 use kube_cel::cel::{Context, Program, Value as Cel};
 use serde_json::Value;
@@ -71,30 +73,39 @@ pub(super) fn value(schema: &Value, json: &Value, resource: bool) -> Cel {
 
 /// An optional value, as `oldSelf` is where a rule asks for it.
 pub(super) fn optional(inner: Option<Cel>) -> Cel {
-    let mut context = Context::default();
-    let text = if inner.is_some() { "optional.of(x)" } else { "optional.none()" };
-    context.add_variable_from_value("x", inner.unwrap_or(Cel::Null));
-    evaluate(text, &context)
+    match inner {
+        Some(inner) => evaluate("optional.of(x)", inner),
+        None => evaluate("optional.none()", Cel::Null),
+    }
 }
 
-fn evaluate(text: &str, context: &Context<'_>) -> Cel {
-    Program::compile(text)
-        .ok()
-        .and_then(|program| program.execute(context).ok())
-        .unwrap_or(Cel::Null)
+thread_local! {
+    /// The few programs that make values which can't be made otherwise, compiled once a thread.
+    static MAKERS: RefCell<HashMap<&'static str, Option<Program>>> = RefCell::default();
+}
+
+/// Evaluates `text` with `x` bound.
+fn evaluate(text: &'static str, x: Cel) -> Cel {
+    let mut context = Context::default();
+    if text.starts_with("base64") {
+        context = context.with_all();
+    }
+    context.add_variable_from_value("x", x);
+    MAKERS.with_borrow_mut(|makers| {
+        let program = makers.entry(text).or_insert_with(|| Program::compile(text).ok());
+        program.as_ref().and_then(|program| program.execute(&context).ok()).unwrap_or(Cel::Null)
+    })
 }
 
 fn string(schema: &Value, text: &str) -> Cel {
-    let function = match schema["format"].as_str() {
-        Some("date-time") => "timestamp(x)",
-        Some("date") => "timestamp(x + 'T00:00:00Z')",
-        Some("duration") => "duration(x)",
-        Some("byte") => "base64.decode(x)",
-        _ => return Cel::String(Arc::new(text.to_owned())),
-    };
-    let mut context = kube_cel::KubeCelExt::with_all(Context::default());
-    context.add_variable_from_value("x", Cel::String(Arc::new(text.to_owned())));
-    evaluate(function, &context)
+    let plain = Cel::String(Arc::new(text.to_owned()));
+    match schema["format"].as_str() {
+        Some("date-time") => evaluate("timestamp(x)", plain),
+        Some("date") => evaluate("timestamp(x + 'T00:00:00Z')", plain),
+        Some("duration") => evaluate("duration(x)", plain),
+        Some("byte") => evaluate("base64.decode(x)", plain),
+        _ => plain,
+    }
 }
 
 fn metadata(json: &Value) -> Cel {
