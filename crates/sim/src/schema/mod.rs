@@ -206,6 +206,13 @@ impl Schema {
         stored::decode(self, object)
     }
 
+    /// What the server's converter says of the first value that does not fit; strategic patches go
+    /// through it rather than through the decoder.
+    #[must_use]
+    pub fn misfit(&self, object: &Value) -> Option<String> {
+        stored::misfit(self, object)
+    }
+
     /// Brings an object into the form of [`Schema::decode`] in place, silently: unknown fields go,
     /// values of the wrong type stay.
     pub fn settle(&self, object: &mut Value) {

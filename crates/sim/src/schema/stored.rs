@@ -8,6 +8,12 @@ use serde_json::{Map as Object, Value, json};
 use super::{Empty, Field, Map, Scalar, Schema};
 use crate::quantity::Quantity;
 
+mod words;
+
+use words::{
+    LAYOUT, MICRO_LAYOUT, bad_time, go_name, go_type, not_microseconds, scalar_name, unconverted,
+};
+
 /// A decoded object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
@@ -54,6 +60,15 @@ impl Place {
 struct Reader {
     unknown: Vec<String>,
     error: Option<String>,
+    /// Speak as the server's converter instead of its decoder.
+    converts: bool,
+}
+
+/// See [`Schema::misfit`].
+pub(super) fn misfit(schema: &Schema, object: &Value) -> Option<String> {
+    let mut reader = Reader { converts: true, ..Reader::default() };
+    reader.read(schema, object.clone(), &Place::default());
+    reader.error
 }
 
 /// See [`Schema::decode`].
@@ -270,6 +285,9 @@ impl Reader {
     }
 
     fn wrong(&mut self, value: &Value, wanted: &str, place: &Place) {
+        if self.converts {
+            return self.refuse(unconverted(value, wanted));
+        }
         let wanted = match (place.named, wanted) {
             (Some(name), "string") => name.to_owned(),
             (Some(name), "[]string") => format!("[]{name}"),
@@ -295,44 +313,6 @@ impl Reader {
     }
 }
 
-/// The name of a struct without its package: `StatefulSetSpec`.
-fn go_name(schema: &Schema) -> String {
-    match schema {
-        Schema::Named(name) => name.rsplit('.').next().unwrap_or(name).to_owned(),
-        _ => String::new(),
-    }
-}
-
-/// A type as Go prints it: `v1.StatefulSetSpec`, `[]v1.Container`, `map[string]string`.
-fn go_type(schema: &Schema) -> String {
-    match schema {
-        Schema::Named(name) => name.split_once('.').map_or(*name, |(_, rest)| rest).to_owned(),
-        Schema::List(list) => format!("[]{}", go_type(&list.item)),
-        Schema::Map(Map { element: Some(element), .. }) => {
-            format!("map[string]{}", go_type(element))
-        }
-        Schema::Scalar(scalar) => scalar_name(*scalar).to_owned(),
-        Schema::Map(_) | Schema::Any | Schema::AtomicAny => "interface {}".to_owned(),
-    }
-}
-
-fn scalar_name(scalar: Scalar) -> &'static str {
-    match scalar {
-        Scalar::Text => "string",
-        Scalar::Bytes => "[]uint8",
-        Scalar::Integer(8) => "uint8",
-        Scalar::Integer(32) => "int32",
-        Scalar::Integer(_) => "int64",
-        Scalar::Number => "float64",
-        Scalar::Boolean => "bool",
-        Scalar::Quantity => "resource.Quantity",
-        Scalar::IntOrString => "intstr.IntOrString",
-        Scalar::Time => "v1.Time",
-        Scalar::MicroTime => "v1.MicroTime",
-        Scalar::Untyped => "interface {}",
-    }
-}
-
 /// The value Go writes for a field that was never set.
 fn zero(schema: &Schema) -> Value {
     match schema.resolve() {
@@ -348,22 +328,6 @@ fn zero(schema: &Schema) -> Value {
         }
         _ => Value::Null,
     }
-}
-
-const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
-const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
-
-fn bad_time(text: &str, layout: &str, rest: &str, wanted: &str) -> String {
-    format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {wanted:?}")
-}
-
-/// What follows the second, unless it is exactly six digits as the server demands.
-fn not_microseconds(text: &str) -> Option<&str> {
-    let rest = text.get(19..)?;
-    let digits = rest
-        .strip_prefix('.')
-        .map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
-    (digits != 6).then_some(rest)
 }
 
 fn is_zero(value: &Value) -> bool {

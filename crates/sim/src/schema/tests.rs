@@ -179,3 +179,16 @@ fn other_decoding_errors_are_the_servers() {
         "json: cannot unmarshal number into Go struct field Secret.data of type []uint8"
     );
 }
+
+#[test]
+fn the_converter_has_its_own_words() {
+    let config = built_in("", "v1", "ConfigMap").expect("a kind of the table");
+    for (object, want) in [
+        (json!({"data": {"a": 5}}), Some("cannot convert int64 to string")),
+        (json!({"data": {"a": true}}), Some("unrecognized type: string")),
+        (json!({"data": "x"}), Some("cannot restore map from string")),
+        (json!({"data": {"a": "x"}}), None),
+    ] {
+        assert_eq!(config.misfit(&object).as_deref(), want, "{object}");
+    }
+}

@@ -39,7 +39,7 @@ impl Core {
         let mut object = patched(kind, &live, &patch)?;
         let sent = object.clone();
         if !kind.custom
-            && let Err(text) = kind.schema.decode(&object)
+            && let Some(text) = misfit(kind, &patch, &object)
         {
             return Err(blame(&patch, &sent, &text));
         }
@@ -74,16 +74,21 @@ impl Core {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
         self.decode_applied(kind, &mut wanted, options)?;
-        metadata::place(kind, &key.namespace, Some(&key.name), &mut wanted)?;
+        // The configuration itself stays as it was sent: kubectl's annotation repeats it.
+        metadata::place(kind, &key.namespace, Some(&key.name), &mut wanted.clone())?;
         let live = self.store.get(key).map(|stored| super::shown(kind, stored));
         check_absent(kind, key, sub, live.as_ref(), &wanted)?;
         confine(kind, sub, &mut wanted);
         let writer = self.writer(by, kind, sub, force);
-        let merged = apply::server_side(&kind.schema, live.as_ref(), &wanted, &writer)
+        let mut merged = apply::server_side(&kind.schema, live.as_ref(), &wanted, &writer)
             .map_err(|conflicts| refuse(&conflicts))?;
         match live {
             Some(live) => self.replace(draft, live, merged),
-            None => self.insert(by, kind, merged, Tracking::Applied, options),
+            None => {
+                metadata::place(kind, &key.namespace, Some(&key.name), &mut merged)?;
+                metadata::remove(&mut merged, "resourceVersion");
+                self.insert(by, kind, merged, Tracking::Applied, options)
+            }
         }
     }
 
@@ -150,10 +155,14 @@ fn check_absent(
             ));
         }
     }
-    if metadata::text(wanted, "resourceVersion").is_empty() {
-        return Ok(());
+    // A version, unlike a uid, is not held against an object that is not there.
+    if metadata::text(wanted, "name").is_empty() {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            key.name
+        )));
     }
-    Err(Failure::modified(kind, &key.name))
+    Ok(())
 }
 
 /// Takes out of an applied configuration what its endpoint can't change, so that nobody owns it.
@@ -197,6 +206,14 @@ fn patched(kind: &Kind, live: &Value, patch: &Patch) -> Result<Value, Failure> {
         Patch::Strategic(body) => {
             patch::strategic(&kind.schema, live, body).map_err(|text| Failure::new(500, "", text))
         }
+    }
+}
+
+/// What is wrong with the types of a patched object, in the words of the part that reads it.
+fn misfit(kind: &Kind, patch: &Patch, object: &Value) -> Option<String> {
+    match patch {
+        Patch::Strategic(_) => kind.schema.misfit(object),
+        _ => kind.schema.decode(object).err(),
     }
 }
 
