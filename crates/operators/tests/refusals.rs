@@ -149,6 +149,26 @@ fn pg_32_a_valid_edit_beside_a_refused_one_is_applied() {
     assert!(world.objects.contains_key(&names.client_service()), "children are still tended");
 }
 
+/// Within a major version, and between names that tell none, an image is changed freely.
+#[test]
+fn an_image_of_the_same_major_version_is_taken() {
+    for (image, server) in [
+        ("postgres:14.13-alpine", (140_013, "14.13")),
+        // The demo plays every image with the one server that is installed.
+        ("postgres:14.13", (150_018, "15.18")),
+        ("registry.example.com:5000/db/pg:whatever", (140_012, "14.12")),
+    ] {
+        let mut world = World::ready();
+        world.root["status"]["serverVersion"] = json!(server.1);
+        world.server.version = (server.0, server.1.to_owned());
+        world.edit(|root| root["spec"]["image"] = json!(image));
+        world.settle_rolling();
+        assert_eq!(world.phase(), "Ready", "{image}");
+        let set = &world.objects[&world.names().stateful_set()];
+        assert_eq!(set["spec"]["template"]["spec"]["containers"][0]["image"], image);
+    }
+}
+
 #[test]
 fn standbys_are_refused_plainly() {
     let mut root = seed();

@@ -139,12 +139,12 @@ fn storage_class(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>
 /// Refuses an obvious change of the major version. Opaque names pass: the guard and the server
 /// itself refuse the data then (field case C-11).
 fn major(valid: &mut Valid, recorded: &Recorded, status: &DatabaseStatus, held: &mut Vec<Finding>) {
-    let server = status.server_version.as_deref().and_then(major_of);
-    let (Some(server), Some(wanted)) = (server, image::major_hint(&valid.image)) else { return };
-    if server == wanted {
-        return;
-    }
+    // Without a version that was seen there are no data yet, and nothing to protect.
+    let Some(server) = status.server_version.as_deref().and_then(major_of) else { return };
     let Some(was) = recorded.image.clone().filter(|i| *i != valid.image) else { return };
+    // Two names are compared by their names, for a local stand-in may play both of them.
+    let server = image::major_hint(&was).unwrap_or(server);
+    let Some(wanted) = image::major_hint(&valid.image).filter(|w| *w != server) else { return };
     let message = format!(
         "spec.image: {:?} is PostgreSQL {wanted}, and the data were made by {server}; write an image \
          of PostgreSQL {server} again, or create a new Database and move the data with pg_dump",
