@@ -47,7 +47,7 @@ pub(super) fn refresh(object: &mut Value, patch: &Value, writer: &Writer) {
         return;
     }
     let mut applied = patch.clone();
-    if let Some(annotations) = applied["metadata"]["annotations"].as_object_mut() {
+    if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
         annotations.remove(ANNOTATION);
     }
     object["metadata"]["annotations"][ANNOTATION] = Value::String(format!("{applied}\n"));

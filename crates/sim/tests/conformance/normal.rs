@@ -157,16 +157,26 @@ impl Eyes {
     }
 }
 
-/// The cells of a table that show an age.
+/// The cells of a table that show an age. In a stream only the first table names its columns.
 fn table(body: &mut Value) {
-    if body["kind"] != "Table" {
+    let mut ages = Vec::new();
+    match body {
+        Value::Array(events) => {
+            events.iter_mut().for_each(|event| ages_of(&mut event["object"], &mut ages));
+        }
+        body => ages_of(body, &mut ages),
+    }
+}
+
+fn ages_of(table: &mut Value, ages: &mut Vec<usize>) {
+    if table.get("kind").is_none_or(|kind| kind != "Table") {
         return;
     }
-    let columns = body["columnDefinitions"].as_array().cloned().unwrap_or_default();
-    let ages: Vec<usize> =
-        (0..columns.len()).filter(|at| columns[*at]["name"] == "Age").collect();
-    for row in body["rows"].as_array_mut().into_iter().flatten() {
-        for at in &ages {
+    if let Some(columns) = table["columnDefinitions"].as_array().filter(|list| !list.is_empty()) {
+        *ages = (0..columns.len()).filter(|at| columns[*at]["name"] == "Age").collect();
+    }
+    for row in table["rows"].as_array_mut().into_iter().flatten() {
+        for at in ages.iter() {
             row["cells"][*at] = Value::from("<age>");
         }
     }

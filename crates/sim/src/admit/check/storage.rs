@@ -66,6 +66,16 @@ fn claim_update(old: &Value, spec: &Node<'_>, report: &mut Report) {
             spec["resources"]["requests"] = Value::Null;
             spec["volumeAttributesClassName"] = Value::Null;
         }
+        // The server compares amounts, not their spelling.
+        if let Some(Value::Object(requests)) = spec.pointer_mut("/resources/requests") {
+            for text in requests.values_mut() {
+                let amount = text.as_str().and_then(|text| Quantity::parse(text).ok());
+                *text = amount
+                    .and_then(|amount| amount.scaled(-3))
+                    .map(|amount| amount.to_string())
+                    .into();
+            }
+        }
         spec
     };
     if fixed(before) != fixed(spec.value) {
