@@ -1,0 +1,282 @@
+//! A bench on a real control plane: node with real PostgreSQL, operator with exactly its own
+//! permissions, and what tests ask of them. Holds no assertions about the operator.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use localnode::LocalNode;
+use operators::database::DatabaseController;
+use runner::clock::SystemClock;
+use runner::external::dial::{Dialer, Stream};
+use runner::random::SystemRandom;
+use runner::{Config, Environment, Runner};
+use serde_json::{Value, json};
+use testbed::{ControlPlane, Identity};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Longest wait for anything; a machine shared by many builds is slow.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A namespace of its own on the shared control plane, with a node.
+pub(crate) struct Bench {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) client: kube::Client,
+    pub(crate) namespace: String,
+    pub(crate) node: Option<LocalNode>,
+}
+
+/// A running operator.
+pub(crate) struct Operator {
+    pub(crate) identity: String,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Operator {
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        let _ = self.task.await;
+    }
+}
+
+/// The bench, or `None` after saying `SKIPPED` when the machine lacks the programs.
+pub(crate) async fn bench() -> Option<Bench> {
+    testbed::require_or_skip().expect("the control plane's programs are required")?;
+    require_postgres()?;
+    let plane = ControlPlane::shared().await.expect("the control plane starts");
+    let client = plane.client().await.expect("a client");
+    let crds: Vec<_> = steadfast::manifests::crds()
+        .expect("the definitions are serialisable")
+        .into_iter()
+        .map(|crd| serde_json::from_value(crd).expect("a definition"))
+        .collect();
+    plane.install_crds(&crds).await.expect("the definitions are accepted");
+    let namespace = plane.create_namespace("db").await.expect("a namespace");
+    apply(&client, &json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": "local", "annotations":
+            {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": localnode::PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": true,
+    }))
+    .await;
+    let options = localnode::Options {
+        node_name: format!("local-{namespace}"),
+        namespaces: Some(BTreeSet::from([namespace.clone()])),
+        ..localnode::Options::default()
+    };
+    let node = LocalNode::start(client.clone(), options).await.expect("the node starts");
+    Some(Bench { plane, client, namespace, node: Some(node) })
+}
+
+/// Nothing when PostgreSQL's programs are here; else `SKIPPED`, or a failure where asked.
+fn require_postgres() -> Option<()> {
+    if localnode::programs::find().is_some() {
+        return Some(());
+    }
+    let required = std::env::var("STEADFAST_REQUIRE_ALL").is_ok_and(|value| value == "1");
+    assert!(!required, "PostgreSQL's programs are required and are not on this machine");
+    // The macros' output would be hidden by the test harness.
+    let _ = writeln!(io::stderr(), "SKIPPED: PostgreSQL's programs are not on this machine");
+    None
+}
+
+impl Bench {
+    /// Grants the rules to a fresh service account, and starts an operator as exactly that.
+    pub(crate) async fn operator(&self, name: &str, rules: &[Value]) -> Operator {
+        let namespace = &self.namespace;
+        let role = format!("{name}-{namespace}");
+        let rbac = "rbac.authorization.k8s.io";
+        for object in [
+            json!({"apiVersion": "v1", "kind": "ServiceAccount",
+                "metadata": {"name": name, "namespace": namespace}}),
+            json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole",
+                "metadata": {"name": role}, "rules": rules}),
+            json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding",
+                "metadata": {"name": role},
+                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]}),
+        ] {
+            apply(&self.client, &object).await;
+        }
+        let identity = Identity::service_account(namespace, name);
+        let client = self.plane.client_as(&identity).await.expect("a client for the operator");
+        let environment = Environment {
+            client,
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
+            dialer: Arc::new(PodDialer(self.client.clone())),
+        };
+        let config = Config { namespaces: vec![namespace.clone()], ..Config::default() };
+        let runner = Runner::new(environment, config).with::<DatabaseController>();
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(runner.run(stop.clone()));
+        let identity = format!("system:serviceaccount:{namespace}:{name}");
+        Operator { identity, stop, task }
+    }
+
+    /// Applies a Database with this spec, as `kubectl apply --server-side` does.
+    pub(crate) async fn apply_database(&self, name: &str, spec: Value) -> Value {
+        apply(&self.client, &json!({
+            "apiVersion": "database.example.com/v1", "kind": "Database",
+            "metadata": {"name": name, "namespace": self.namespace}, "spec": spec,
+        }))
+        .await
+    }
+
+    pub(crate) fn api(&self, group: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk(group, "v1", kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+
+    pub(crate) fn databases(&self) -> Api<DynamicObject> {
+        self.api("database.example.com", "Database", "databases")
+    }
+
+    /// The Database as stored, `null` when it is gone.
+    pub(crate) async fn database(&self, name: &str) -> Value {
+        let found = self.databases().get_opt(name).await.expect("readable");
+        found.map_or(Value::Null, |d| serde_json::to_value(d).expect("serialisable"))
+    }
+
+    /// Watches until the Database satisfies the condition; the last state seen either way.
+    pub(crate) async fn until(
+        &self,
+        name: &str,
+        patience: Duration,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Result<Value, Value> {
+        let began = std::time::Instant::now();
+        loop {
+            let database = self.database(name).await;
+            if holds(&database) {
+                return Ok(database);
+            }
+            if began.elapsed() > patience {
+                return Err(database);
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await; // poll: the stored state
+        }
+    }
+
+    pub(crate) async fn ready(&self, name: &str, patience: Duration) -> Result<Value, Value> {
+        self.until(name, patience, is_ready).await
+    }
+
+    /// Everything in the namespace that tells why something did not happen.
+    pub(crate) async fn describe(&self) -> String {
+        let mut text = String::new();
+        for (group, kind, plural) in
+            [("", "Pod", "pods"), ("", "PersistentVolumeClaim", "persistentvolumeclaims")]
+        {
+            for mut object in self.api(group, kind, plural).list(&ListParams::default()).await.into_iter().flatten() {
+                object.metadata.managed_fields = None;
+                let shown = serde_json::to_string(&(&object.metadata, &object.data["status"]));
+                text.push_str(&format!("{kind}: {}\n", shown.unwrap_or_default()));
+            }
+        }
+        for event in self.api("", "Event", "events").list(&ListParams::default()).await.into_iter().flatten() {
+            let data = &event.data;
+            text.push_str(&format!("Event: {} {}\n", data["reason"], data["message"]));
+        }
+        text
+    }
+
+    pub(crate) async fn strike(mut self) {
+        if let Some(node) = self.node.take() {
+            node.stop().await;
+        }
+    }
+}
+
+/// The rules of the ClusterRole that `steadfast manifests` prints.
+pub(crate) fn printed_rules() -> Vec<Value> {
+    let role = steadfast::manifests::cluster_role();
+    role["rules"].as_array().cloned().expect("a ClusterRole has rules")
+}
+
+/// The spec of the exercise's manifest.
+pub(crate) fn exercise() -> Value {
+    json!({"image": "postgres:15", "replicas": 1, "databaseName": "mydb", "username": "admin",
+        "storage": {"size": "1Gi"}})
+}
+
+pub(crate) fn is_ready(database: &Value) -> bool {
+    let ready = condition(database, "Ready");
+    database["status"]["phase"] == "Ready"
+        && ready["status"] == "True"
+        && ready["observedGeneration"] == database["metadata"]["generation"]
+}
+
+pub(crate) fn condition(object: &Value, kind: &str) -> Value {
+    object["status"]["conditions"]
+        .as_array()
+        .and_then(|all| all.iter().find(|c| c["type"] == kind).cloned())
+        .unwrap_or(Value::Null)
+}
+
+/// Server-side apply of one object, forced, as the person at the console.
+pub(crate) async fn apply(client: &kube::Client, object: &Value) -> Value {
+    let parsed: DynamicObject = serde_json::from_value(object.clone()).expect("an object");
+    let types = parsed.types.clone().expect("apiVersion and kind");
+    let gvk = GroupVersionKind::try_from(&types).expect("a kind");
+    let resource = ApiResource::from_gvk(&gvk);
+    let api: Api<DynamicObject> = match &parsed.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let name = parsed.metadata.name.clone().expect("a name");
+    let params = PatchParams::apply("kubectl").force();
+    let applied = api.patch(&name, &params, &Patch::Apply(object)).await;
+    serde_json::to_value(applied.expect("the object is accepted")).expect("serialisable")
+}
+
+/// Connects to a ready pod behind a Service. A real API server takes no loopback address in an
+/// EndpointSlice, and the pods of the local node have nothing else.
+pub(crate) struct PodDialer(pub(crate) kube::Client);
+
+impl PodDialer {
+    pub(crate) async fn address(&self, host: &str) -> io::Result<String> {
+        let mut parts = host.split('.');
+        let (Some(service), Some(namespace)) = (parts.next(), parts.next()) else {
+            return Ok(host.to_owned());
+        };
+        let services: Api<Service> = Api::namespaced(self.0.clone(), namespace);
+        let service = services.get(service).await.map_err(io::Error::other)?;
+        let selector: BTreeMap<String, String> =
+            service.spec.and_then(|s| s.selector).unwrap_or_default();
+        let labels: Vec<String> = selector.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let pods: Api<Pod> = Api::namespaced(self.0.clone(), namespace);
+        let found = pods.list(&ListParams::default().labels(&labels.join(","))).await;
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        let ready = found.map_err(io::Error::other)?.items.into_iter().find(|pod| {
+            let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
+            conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
+        });
+        ready.and_then(|pod| pod.status?.pod_ip).ok_or_else(refused)
+    }
+}
+
+impl Dialer for PodDialer {
+    fn dial<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            let address = self.address(host).await?;
+            let stream = tokio::net::TcpStream::connect((address.as_str(), port)).await?;
+            Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
+}
