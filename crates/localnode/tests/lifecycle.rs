@@ -248,3 +248,67 @@ async fn volumes_are_made_grown_and_removed_for_claims_of_the_nodes_own_class() 
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_steady_pod_costs_no_write() {
+    let Some(bench) = bench().await else { return };
+    bench.create_secret("credentials", json!({"password": "right"})).await;
+    let mut pod = postgres_pod("db");
+    pod["spec"]["containers"][0]["readinessProbe"]["exec"]["command"] =
+        json!(["sh", "-c", "echo . >>/tmp/tries; pg_isready -U postgres"]);
+    bench.create_pod(pod).await;
+    bench.until_ready("db").await;
+    let node = bench.node.as_ref().expect("the node runs");
+    let target = (bench.namespace.as_str(), "db", "postgres");
+    let count = ["sh", "-c", "wc -l </tmp/tries"].map(str::to_owned);
+    let tries = async || -> u32 {
+        let (_, output) = node.exec(target, &count, bench::PATIENCE).await.expect("exec works");
+        output.trim().parse().expect("a number")
+    };
+    let version = async || bench.pods().get("db").await.expect("there").metadata.resource_version;
+    let (first, before) = (tries().await, version().await);
+    bench::wait_for("four more probes", async || tries().await >= first + 4).await;
+    assert_eq!(version().await, before, "nothing was written about a pod that did not change");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_may_come_from_a_projected_file_but_not_twice() {
+    let Some(bench) = bench().await else { return };
+    bench.create_secret("credentials", json!({"password": "from file"})).await;
+    let mut pod = postgres_pod("db");
+    pod["spec"]["volumes"]
+        .as_array_mut()
+        .expect("a list")
+        .push(json!({"name": "all", "projected": {"sources": [
+            {"secret": {"name": "credentials", "items": [{"key": "password", "path": "deep/password"}]}},
+            {"downwardAPI": {"items": [{"path": "app", "fieldRef": {"fieldPath": "metadata.labels['app']"}}]}}]}}));
+    let container = &mut pod["spec"]["containers"][0];
+    let file = json!({"name": "POSTGRES_PASSWORD_FILE", "value": "/etc/all/deep/password"});
+    container["volumeMounts"]
+        .as_array_mut()
+        .expect("a list")
+        .push(json!({"name": "all", "mountPath": "/etc/all"}));
+    let mut twice = pod.clone();
+    twice["metadata"]["name"] = json!("twice");
+    twice["spec"]["containers"][0]["env"].as_array_mut().expect("a list").push(file.clone());
+    let container = &mut pod["spec"]["containers"][0];
+    container["env"][0] = file;
+    container["livenessProbe"] = json!({"httpGet": {"port": "postgres", "path": "/healthz"},
+        "failureThreshold": 1000, "periodSeconds": 1});
+    bench.create_pod(pod).await;
+    bench.create_pod(twice).await;
+    let running = bench.until_ready("db").await;
+    let login = "user=postgres password='from file'";
+    assert_eq!(ask(&running, login, "SELECT 'in'::text").await.as_deref(), Ok("in"));
+    bench.until_event("Liveness probe failed: HTTP probe failed: the answer is not HTTP").await;
+    let node = bench.node.as_ref().expect("the node runs");
+    let look =
+        ["sh", "-c", "cat /etc/all/app; stat -L -c %a /etc/all/deep/password"].map(str::to_owned);
+    let target = (bench.namespace.as_str(), "db", "postgres");
+    assert_eq!(node.exec(target, &look, bench::PATIENCE).await, Ok((0, "db400\n".to_owned())));
+    let refused = |pod: &Pod| {
+        let last = container_status(pod, "postgres").and_then(|s| s.last_state?.terminated);
+        last.is_some_and(|t| t.message.unwrap_or_default().contains("are set (but are exclusive)"))
+    };
+    bench.until("twice", "refused for two passwords", refused).await;
+}

@@ -142,7 +142,7 @@ impl Worker {
                 real.major,
                 real.bin_dir.display()
             );
-            tracing::info!(pod = self.name(), "{message}");
+            tracing::debug!(pod = self.name(), "{message}");
             events.container(&self.pod, name, Tone::Normal, "ImageStandIn", message);
         }
         events.container(
