@@ -2,8 +2,8 @@
 //!
 //! A rule sees one change at a time, with the store as it is after the whole step. Must not write.
 
-use crate::store::{Change, Key, Store};
 use crate::Core;
+use crate::store::{Change, Key, Store};
 
 /// What a rule looks at.
 pub struct Moment<'a> {

@@ -46,12 +46,7 @@ fn mutate(
     Ok(())
 }
 
-fn check(
-    core: &mut Core,
-    review: &Review,
-    kind: &Kind,
-    object: &mut Value,
-) -> Result<(), Failure> {
+fn check(core: &mut Core, review: &Review, kind: &Kind, object: &mut Value) -> Result<(), Failure> {
     if review.subresource.is_some() {
         return Ok(());
     }
@@ -74,7 +69,8 @@ fn pod(core: &mut Core, kind: &Kind, object: &mut Value) -> Result<(), Failure> 
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let covered = tolerations.iter().any(|one| {
             let held = field::text(one, "/key");
-            (held == key || held.is_empty()) && matches!(field::text(one, "/effect"), "" | "NoExecute")
+            (held == key || held.is_empty())
+                && matches!(field::text(one, "/effect"), "" | "NoExecute")
         });
         if !covered {
             tolerations.push(json!({
@@ -118,10 +114,8 @@ fn token(core: &mut Core, object: &mut Value) {
         field::namespace(object),
         field::text(object, "/spec/serviceAccountName"),
     );
-    let account_off = core
-        .store
-        .get(&account)
-        .is_some_and(|one| off(&one["automountServiceAccountToken"]));
+    let account_off =
+        core.store.get(&account).is_some_and(|one| off(&one["automountServiceAccountToken"]));
     let here = &object["spec"]["automountServiceAccountToken"];
     if off(here) || (here.is_null() && account_off) {
         return;
@@ -252,7 +246,8 @@ fn node_ports(core: &mut Core, review: &Review, object: &mut Value) {
         if port["nodePort"].as_u64().is_some_and(|number| number > 0) {
             continue;
         }
-        let same = |one: &&Value| one["port"] == port["port"] && one["protocol"] == port["protocol"];
+        let same =
+            |one: &&Value| one["port"] == port["port"] && one["protocol"] == port["protocol"];
         let kept = old.iter().find(same).and_then(|one| one["nodePort"].as_u64());
         let number = kept.unwrap_or_else(|| {
             let mut number = 30_000 + core.seed.below(2768);

@@ -81,7 +81,8 @@ impl Claims {
         model: &mut Model,
         mut claim: Value,
     ) -> Option<Timestamp> {
-        if let Some(class) = default_class(door).filter(|_| claim["spec"]["storageClassName"].is_null())
+        if let Some(class) =
+            default_class(door).filter(|_| claim["spec"]["storageClassName"].is_null())
         {
             claim["spec"]["storageClassName"] = json!(field::name(&class));
             claim = door.update(CLAIMS, claim).ok()?;
@@ -221,15 +222,13 @@ impl Claims {
 
     fn volume(&mut self, door: &mut Door, model: &mut Model, volume: Value) -> Option<Timestamp> {
         let reference = &volume["spec"]["claimRef"];
-        let claim = door.get(
-            CLAIMS,
-            field::text(reference, "/namespace"),
-            field::text(reference, "/name"),
-        );
+        let claim =
+            door.get(CLAIMS, field::text(reference, "/namespace"), field::text(reference, "/name"));
         let uid = field::text(reference, "/uid");
         let held = claim.as_ref().is_some_and(|claim| uid.is_empty() || field::uid(claim) == uid);
         if field::deleting(&volume) {
-            let used = held && claim.is_some_and(|one| field::text(&one, "/status/phase") == "Bound");
+            let used =
+                held && claim.is_some_and(|one| field::text(&one, "/status/phase") == "Bound");
             if !used && field::has_finalizer(&volume, VOLUME_PROTECTION) {
                 let mut volume = volume;
                 field::set_finalizer(&mut volume, VOLUME_PROTECTION, false);

@@ -33,9 +33,7 @@ fn one(door: &mut Door, budget: Value) {
     pods.retain(|pod| {
         !matches!(field::text(pod, "/status/phase"), "Succeeded" | "Failed") && chosen(pod)
     });
-    let healthy = pods.iter().filter(|pod| {
-        !field::deleting(pod) && field::is_true(pod, "Ready")
-    });
+    let healthy = pods.iter().filter(|pod| !field::deleting(pod) && field::is_true(pod, "Ready"));
     let current = i64::try_from(healthy.count()).unwrap_or(0);
     if pods.is_empty() && field::list(&budget, "/status/conditions").is_empty() {
         door.event(&budget, "Normal", "NoPods", "No matching pods found");
@@ -111,8 +109,7 @@ fn scale(door: &Door, pods: &[Value]) -> i64 {
         }
         let resources = [STATEFUL_SETS, REPLICA_SETS, DEPLOYMENTS];
         let found = resources.iter().find_map(|resource| {
-            let object =
-                door.get(*resource, field::namespace(pod), field::text(owner, "/name"))?;
+            let object = door.get(*resource, field::namespace(pod), field::text(owner, "/name"))?;
             (field::uid(&object) == uid).then(|| field::number(&object, "/spec/replicas", 1))
         });
         owners.extend(found.map(|replicas| (uid, replicas)));

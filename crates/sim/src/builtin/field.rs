@@ -179,9 +179,18 @@ mod tests {
             (json!({"matchLabels": {"app": "db"}}), true),
             (json!({"matchLabels": {"app": "web"}}), false),
             (json!({}), true),
-            (json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["db"]}]}), true),
-            (json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["db"]}]}), false),
-            (json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["a"]}]}), true),
+            (
+                json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["db"]}]}),
+                true,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["db"]}]}),
+                false,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["a"]}]}),
+                true,
+            ),
             (json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}), false),
             (json!({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}), true),
         ];

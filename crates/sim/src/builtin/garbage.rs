@@ -94,9 +94,9 @@ fn finish_owner(door: &mut Door, key: &Key, owner: &Value, objects: &[(Key, Arc<
     } else if field::has_finalizer(owner, FOREGROUND) {
         let mut alive = dependents.filter(|(key, _)| {
             let present = door.core.store.get(key);
-            present.and_then(|one| owned_by(one, uid)).is_some_and(|reference| {
-                field::flag(reference, "/blockOwnerDeletion")
-            })
+            present
+                .and_then(|one| owned_by(one, uid))
+                .is_some_and(|reference| field::flag(reference, "/blockOwnerDeletion"))
         });
         if alive.next().is_none() {
             drop_finalizer(door, key, FOREGROUND);
@@ -104,12 +104,7 @@ fn finish_owner(door: &mut Door, key: &Key, owner: &Value, objects: &[(Key, Arc<
     }
 }
 
-fn collect(
-    door: &mut Door,
-    key: &Key,
-    object: &Value,
-    uids: &Uids,
-) {
+fn collect(door: &mut Door, key: &Key, object: &Value, uids: &Uids) {
     if field::deleting(object) {
         return;
     }

@@ -72,11 +72,12 @@ fn finalize(door: &mut Door, namespace: &Value) {
 fn report(door: &mut Door, namespace: &Value, left: &[(Key, Value)]) {
     let mut kinds: Vec<(String, usize)> = Vec::new();
     let mut finalizers: Vec<(String, usize)> = Vec::new();
-    let count = |list: &mut Vec<(String, usize)>, name: String| {
-        match list.iter_mut().find(|one| one.0 == name) {
-            Some(one) => one.1 += 1,
-            None => list.push((name, 1)),
-        }
+    let count = |list: &mut Vec<(String, usize)>, name: String| match list
+        .iter_mut()
+        .find(|one| one.0 == name)
+    {
+        Some(one) => one.1 += 1,
+        None => list.push((name, 1)),
     };
     for (key, object) in left {
         let resource = format!("{}.{}", key.plural, key.group);

@@ -55,8 +55,11 @@ pub(crate) fn admit(core: &mut Core, kind: &Kind, object: &Value) -> Result<(), 
         let hard = field::strings(&quota, "/spec/hard");
         let silent = silent(kind, object, hard.keys());
         if !silent.is_empty() {
-            let text =
-                format!("failed quota: {}: must specify {}", field::name(&quota), silent.join("; "));
+            let text = format!(
+                "failed quota: {}: must specify {}",
+                field::name(&quota),
+                silent.join("; ")
+            );
             return Err(Failure::forbidden(kind, field::name(object), &text));
         }
         let asked = uses(&kind.group, &kind.plural, object);

@@ -59,7 +59,9 @@ fn one(door: &mut Door, model: &mut Model, service: &Value) {
     }
     let mut existing = door.list(SLICES, Some(&namespace));
     existing.retain(|slice| {
-        field::strings(slice, "/metadata/labels").get("kubernetes.io/service-name").map(String::as_str)
+        field::strings(slice, "/metadata/labels")
+            .get("kubernetes.io/service-name")
+            .map(String::as_str)
             == Some(field::name(service))
             && field::strings(slice, "/metadata/labels").get(MANAGED_BY).map(String::as_str)
                 == Some(MANAGER)
@@ -100,8 +102,9 @@ fn write(
     }
     const SAFE: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let number = model.number();
-    let suffix: String =
-        (0..5).map(|index| char::from(SAFE[(number >> (index * 8) & 0xff) as usize % 27])).collect();
+    let suffix: String = (0..5)
+        .map(|index| char::from(SAFE[(number >> (index * 8) & 0xff) as usize % 27]))
+        .collect();
     let slice = json!({
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",

@@ -4,11 +4,31 @@
 
 pub mod network;
 pub mod postgres;
+mod shell;
 pub mod volumes;
 
+use crate::builtin::pods::program::{Launch, Plain, Surroundings};
 pub use network::{Dialogue, Network};
 
 /// Registers the programs of the models with the kubelet model.
 pub(crate) fn install(model: &mut crate::builtin::Model) {
     model.programs.register(Box::new(postgres::start));
+    model.programs.register(Box::new(scripted));
+}
+
+/// Init containers of a PostgreSQL image that are a shell script.
+fn scripted(
+    launch: &Launch,
+    around: &mut Surroundings,
+) -> Option<Box<dyn crate::builtin::pods::program::Program>> {
+    let words = launch.arguments();
+    let shell = words.first().map(|word| word.rsplit('/').next().unwrap_or(""));
+    let [_, option, script, ..] = words.as_slice() else { return None };
+    let ours = launch.init && launch.image().contains("postgres") && option.starts_with("-");
+    if !ours || !matches!(shell, Some("sh" | "bash" | "dash")) || !option.ends_with('c') {
+        return None;
+    }
+    let exit = shell::run(script, launch, around.volumes);
+    let ends = Some((crate::builtin::after(launch.now, 100), exit));
+    Some(Box::new(Plain { ends, ready: true }))
 }

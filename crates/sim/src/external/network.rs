@@ -134,9 +134,9 @@ async fn talk(mut stream: DuplexStream, dialogue: Dialogue) {
             Dialogue::Status(code) => {
                 format!("HTTP/1.1 {code} Model\r\ncontent-length: 0\r\n\r\n")
             }
-            Dialogue::Redirect(location) => format!(
-                "HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n"
-            ),
+            Dialogue::Redirect(location) => {
+                format!("HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n")
+            }
             Dialogue::Endless => "HTTP/1.1 200 OK\r\ncontent-length: 1099511627776\r\n\r\n".into(),
         };
         if stream.write_all(answer.as_bytes()).await.is_err() {

@@ -40,9 +40,11 @@ impl Volumes {
         self.states.insert((volume.to_owned(), path.to_owned()), state);
     }
 
-    /// Empties the folder `path` of its application state.
+    /// Empties the folder `path`: its application state and its files.
     pub fn clear(&mut self, volume: &str, path: &str) {
         self.states.remove(&(volume.to_owned(), path.to_owned()));
+        let below = |file: &str| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+        self.files.retain(|key, _| key.0 != volume || !(path.is_empty() || below(&key.1)));
     }
 
     /// Forgets a volume and everything on it.

@@ -71,7 +71,8 @@ fn resolve(store: &Store, host: &str, port: u16) -> io::Result<(String, u16)> {
     }
     let labels: Vec<&str> = host.trim_end_matches('.').split('.').collect();
     let svc = labels.iter().position(|label| *label == "svc");
-    let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("lookup {host}: no such host"));
+    let unknown =
+        || io::Error::new(io::ErrorKind::NotFound, format!("lookup {host}: no such host"));
     let svc = svc.filter(|at| *at == 2 || *at == 3).ok_or_else(unknown)?;
     let (name, namespace) = (labels[svc - 2], labels[svc - 1]);
     let mut services = store.list("", "services", Some(namespace)).map(|(_, service)| service);

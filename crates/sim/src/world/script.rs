@@ -102,10 +102,15 @@ impl World {
     /// # Errors
     /// The server's answer when it refuses.
     pub fn delete(&self, kind: &str, namespace: &str, name: &str) -> Result<(), Failure> {
-        self.delete_with(kind, namespace, name, DeleteOptions {
-            propagation: Some(crate::Propagation::Background),
-            ..DeleteOptions::default()
-        })
+        self.delete_with(
+            kind,
+            namespace,
+            name,
+            DeleteOptions {
+                propagation: Some(crate::Propagation::Background),
+                ..DeleteOptions::default()
+            },
+        )
     }
 
     /// Deletes with options of its own, such as `--cascade=orphan` or `--grace-period=0`.

@@ -217,8 +217,7 @@ impl Container {
     }
 
     fn launch(&self, around: &Context) -> Result<Launch, String> {
-        let environment =
-            inputs::environment(around.door, around.pod, &self.spec, around.address)?;
+        let environment = inputs::environment(around.door, around.pod, &self.spec, around.address)?;
         let (files, mounts) = inputs::mounts(&self.spec, around.volumes);
         let mut container = self.spec.clone();
         for part in ["command", "args"] {
@@ -261,7 +260,8 @@ impl Container {
 
     fn start(&mut self, around: &mut Context) {
         let Ok(launch) = self.launch(around) else { return self.refuse(around) };
-        self.id = format!("containerd://{:016x}{:016x}", around.model.number(), around.model.number());
+        self.id =
+            format!("containerd://{:016x}{:016x}", around.model.number(), around.model.number());
         self.tell(around, "Normal", "Created", "Container created");
         self.tell(around, "Normal", "Started", "Container started");
         if self.last.is_some() {
@@ -341,7 +341,8 @@ impl Container {
         let finished = self.last.as_ref().map_or(around.now, |ended| ended.finished);
         let waited = around.now.duration_since(finished).as_secs() >= self.crash_wait;
         if self.crash_wait == 0 || waited {
-            self.crash_wait = (self.crash_wait * 2).clamp(CRASH_FIRST_SECONDS, BACKOFF_LONGEST_SECONDS);
+            self.crash_wait =
+                (self.crash_wait * 2).clamp(CRASH_FIRST_SECONDS, BACKOFF_LONGEST_SECONDS);
             return self.pull(around);
         }
         let text = format!(

@@ -77,8 +77,7 @@ fn shortage(pod: &Value, node: &Value, here: &[&Value]) -> Option<String> {
         let Some(room) = allocatable.get(&resource).and_then(|text| amount_of(text)) else {
             continue;
         };
-        let used: i128 =
-            here.iter().map(|one| *requests(one).get(&resource).unwrap_or(&0)).sum();
+        let used: i128 = here.iter().map(|one| *requests(one).get(&resource).unwrap_or(&0)).sum();
         if used + amount > room {
             return Some(format!("Insufficient {resource}"));
         }

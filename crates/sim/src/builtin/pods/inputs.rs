@@ -25,7 +25,8 @@ pub(super) fn volumes(door: &Door, pod: &Value) -> Result<BTreeMap<String, Conte
     let mut found = BTreeMap::new();
     for volume in field::list(pod, "/spec/volumes") {
         let name = field::text(volume, "/name").to_owned();
-        let failed = |why: String| format!("MountVolume.SetUp failed for volume \"{name}\" : {why}");
+        let failed =
+            |why: String| format!("MountVolume.SetUp failed for volume \"{name}\" : {why}");
         let content = content(door, pod, volume).map_err(failed)?;
         found.insert(name.clone(), content);
     }
@@ -49,9 +50,7 @@ fn content(door: &Door, pod: &Value, volume: &Value) -> Result<Content, String> 
     }
     match files_of(door, pod, volume)? {
         Some(files) => Ok(Content::Files(files)),
-        None => {
-            Ok(Content::Data(format!("{}/{}", field::uid(pod), field::text(volume, "/name"))))
-        }
+        None => Ok(Content::Data(format!("{}/{}", field::uid(pod), field::text(volume, "/name")))),
     }
 }
 
@@ -184,8 +183,10 @@ pub(super) fn environment(
         let prefix = field::text(source, "/prefix");
         for (member, resource) in [("secretRef", SECRETS), ("configMapRef", CONFIG_MAPS)] {
             let Some(reference) = source.get(member) else { continue };
-            let found = keyed(door, resource, namespace, field::text(reference, "/name"), reference)?;
-            environment.extend(found.into_iter().map(|(key, value)| (format!("{prefix}{key}"), value)));
+            let found =
+                keyed(door, resource, namespace, field::text(reference, "/name"), reference)?;
+            environment
+                .extend(found.into_iter().map(|(key, value)| (format!("{prefix}{key}"), value)));
         }
     }
     for variable in field::list(container, "/env") {
@@ -290,8 +291,13 @@ mod tests {
     #[test]
     fn variables_expand_like_the_kubelet() {
         let known = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
-        let cases =
-            [("$(A)", "1"), ("$$(A)", "$(A)"), ("$(B)", "$(B)"), ("x$A", "x$A"), ("$(A)$(A)", "11")];
+        let cases = [
+            ("$(A)", "1"),
+            ("$$(A)", "$(A)"),
+            ("$(B)", "$(B)"),
+            ("x$A", "x$A"),
+            ("$(A)$(A)", "11"),
+        ];
         for (text, expected) in cases {
             assert_eq!(expand(text, &known), expected, "{text}");
         }

@@ -75,20 +75,34 @@ fn lose(door: &mut Door, mut node: Value) {
     }
     let now = door.now();
     let name = field::name(&node).to_owned();
-    set_ready(&mut node, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", now);
+    set_ready(
+        &mut node,
+        "Unknown",
+        "NodeStatusUnknown",
+        "Kubelet stopped posting node status.",
+        now,
+    );
     let Ok(mut node) = door.update_status(NODES, node) else { return };
     let mut taints = field::list(&node, "/spec/taints").to_vec();
     for effect in ["NoSchedule", "NoExecute"] {
-        taints.push(json!({ "key": UNREACHABLE, "effect": effect, "timeAdded": field::stamp(now) }));
+        taints
+            .push(json!({ "key": UNREACHABLE, "effect": effect, "timeAdded": field::stamp(now) }));
     }
     node["spec"]["taints"] = json!(taints);
     let _ = door.update(NODES, node.clone());
-    door.event(&node, "Normal", "NodeNotReady", &format!("Node {name} status is now: NodeNotReady"));
+    door.event(
+        &node,
+        "Normal",
+        "NodeNotReady",
+        &format!("Node {name} status is now: NodeNotReady"),
+    );
     for mut pod in door.list(PODS, None) {
         if field::text(&pod, "/spec/nodeName") != name || !field::is_true(&pod, "Ready") {
             continue;
         }
-        if let Some(conditions) = pod.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+        if let Some(conditions) =
+            pod.pointer_mut("/status/conditions").and_then(Value::as_array_mut)
+        {
             for condition in conditions.iter_mut().filter(|one| one["type"] == "Ready") {
                 condition["status"] = json!("False");
                 condition["lastTransitionTime"] = json!(field::stamp(now));

@@ -64,9 +64,9 @@ impl Launch {
                 .filter(|rest| rest.is_empty() || rest.starts_with('/') || mount.ends_with('/'))
                 .map(|rest| rest.trim_start_matches('/').to_owned())
         };
-        let best = self.mounts.iter().filter_map(|(mount, volume)| Some((mount, volume, fits(mount)?)));
-        best.max_by_key(|(mount, _, _)| mount.len())
-            .map(|(_, volume, rest)| (volume.clone(), rest))
+        let best =
+            self.mounts.iter().filter_map(|(mount, volume)| Some((mount, volume, fits(mount)?)));
+        best.max_by_key(|(mount, _, _)| mount.len()).map(|(_, volume, rest)| (volume.clone(), rest))
     }
 }
 

@@ -71,7 +71,10 @@ fn container(pod: &Value, one: &Container, list: &str, waiting: &str) -> Value {
     status.insert("ready".into(), json!(one.ready || done));
     status.insert("started".into(), json!(started));
     let born = !one.id.is_empty();
-    status.insert("imageID".into(), json!(if born { format!("model/{image}") } else { String::new() }));
+    status.insert(
+        "imageID".into(),
+        json!(if born { format!("model/{image}") } else { String::new() }),
+    );
     if born {
         status.insert("containerID".into(), json!(one.id));
     }
@@ -99,9 +102,7 @@ fn state(pod: &Value, one: &Container, waiting: &str) -> Value {
             true => wait("PodInitializing", String::new()),
             false => wait("ContainerCreating", String::new()),
         },
-        State::PullFailed { error, backing_off: false, .. } => {
-            wait("ErrImagePull", error.clone())
-        }
+        State::PullFailed { error, backing_off: false, .. } => wait("ErrImagePull", error.clone()),
         State::PullFailed { error, .. } => wait(
             "ImagePullBackOff",
             format!("Back-off pulling image \"{image}\": ErrImagePull: {error}"),
@@ -190,7 +191,8 @@ fn conditions(pod: &Value, run: &Run, phase: &str, now: Timestamp) -> Vec<Value>
     };
     let sandbox = (run.address.is_some() && !ended, "", String::new());
     let gates = field::list(pod, "/spec/readinessGates").iter();
-    let gates_open = gates.clone().all(|gate| field::is_true(pod, field::text(gate, "/conditionType")));
+    let gates_open =
+        gates.clone().all(|gate| field::is_true(pod, field::text(gate, "/conditionType")));
     let pod_ready = match (ready.0, gates_open) {
         (true, false) => (false, "ReadinessGatesNotReady", String::new()),
         _ => ready.clone(),

@@ -80,8 +80,7 @@ impl Run {
         let (Some(volumes), Some(address)) = (self.volumes.clone(), self.address.clone()) else {
             return None;
         };
-        let mut around =
-            Context { door, model, pod, volumes: &volumes, address: &address, now };
+        let mut around = Context { door, model, pod, volumes: &volumes, address: &address, now };
         let mut wake = None;
         for container in &mut self.init {
             if matches!(container.state, State::Done) && container.initialized() {
@@ -181,8 +180,7 @@ impl Run {
         }
         let volumes = self.volumes.clone().unwrap_or_default();
         let address = self.address.clone().unwrap_or_default();
-        let mut around =
-            Context { door, model, pod, volumes: &volumes, address: &address, now };
+        let mut around = Context { door, model, pod, volumes: &volumes, address: &address, now };
         for container in self.main.iter_mut().chain(&mut self.init) {
             if container.running() {
                 container.stop(&mut around);

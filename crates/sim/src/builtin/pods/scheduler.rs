@@ -132,8 +132,9 @@ fn volumes(door: &Door, pod: &Value) -> Volumes {
             continue;
         }
         let class = door.get(STORAGE_CLASSES, "", field::text(&claim, "/spec/storageClassName"));
-        let waits = class
-            .is_some_and(|class| field::text(&class, "/volumeBindingMode") == "WaitForFirstConsumer");
+        let waits = class.is_some_and(|class| {
+            field::text(&class, "/volumeBindingMode") == "WaitForFirstConsumer"
+        });
         if !waits {
             return Volumes::Refused("pod has unbound immediate PersistentVolumeClaims".into());
         }
@@ -154,11 +155,8 @@ fn bind(door: &mut Door, pod: &Value, node: &str) {
     if door.bind(pod, node).is_err() {
         return;
     }
-    let text = format!(
-        "Successfully assigned {}/{} to {node}",
-        field::namespace(pod),
-        field::name(pod)
-    );
+    let text =
+        format!("Successfully assigned {}/{} to {node}", field::namespace(pod), field::name(pod));
     door.event(pod, "Normal", "Scheduled", &text);
 }
 

@@ -167,12 +167,9 @@ fn told(door: &mut Door, set: &Value, pod: &Value, verb: &str, failure: Option<&
     };
     let what = format!("{title} Pod {} in StatefulSet {}", field::name(pod), field::name(set));
     match failure {
-        None => door.event(
-            set,
-            "Normal",
-            &format!("Successful{title}"),
-            &format!("{what} successful"),
-        ),
+        None => {
+            door.event(set, "Normal", &format!("Successful{title}"), &format!("{what} successful"))
+        }
         Some(failure) => door.event(
             set,
             "Warning",

@@ -90,20 +90,13 @@ fn number(revision: &Value) -> i64 {
 
 fn owned(door: &Door, set: &Value) -> Vec<Value> {
     let mut all = door.shared(REVISIONS, Some(field::namespace(set)));
-    all.retain(|one| {
-        field::controller(one).is_some_and(|owner| owner["uid"] == field::uid(set))
-    });
+    all.retain(|one| field::controller(one).is_some_and(|owner| owner["uid"] == field::uid(set)));
     let mut found: Vec<Value> = all.iter().map(|one| (**one).clone()).collect();
     found.sort_by_key(|one| (number(one), field::name(one).to_owned()));
     found
 }
 
-fn create(
-    door: &mut Door,
-    set: &Value,
-    next: i64,
-    collisions: &mut i64,
-) -> Result<Value, Failure> {
+fn create(door: &mut Door, set: &Value, next: i64, collisions: &mut i64) -> Result<Value, Failure> {
     loop {
         let wanted = make(set, next, *collisions);
         match door.create(REVISIONS, field::namespace(set), wanted.clone()) {

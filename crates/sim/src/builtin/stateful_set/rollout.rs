@@ -138,9 +138,8 @@ impl<'a> Sync<'a> {
         if replica.pending() {
             claims::create_missing(door, self.set, &replica.pod, ordinal)?;
         }
-        let waits = replica.terminating()
-            || !replica.ready()
-            || !replica.available(self.now, min_ready);
+        let waits =
+            replica.terminating() || !replica.ready() || !replica.available(self.now, min_ready);
         if waits && monotonic {
             return Ok(Flow::Stop);
         }

@@ -114,8 +114,18 @@ fn system(scope: &Scope, name: &str) -> Result<Option<Relation>, Refusal> {
 
 fn roles(scope: &Scope, secrets: bool) -> Relation {
     let columns = [
-        "rolname", "rolsuper", "rolinherit", "rolcreaterole", "rolcreatedb", "rolcanlogin",
-        "rolreplication", "rolconnlimit", "rolpassword", "rolvaliduntil", "rolbypassrls", "oid",
+        "rolname",
+        "rolsuper",
+        "rolinherit",
+        "rolcreaterole",
+        "rolcreatedb",
+        "rolcanlogin",
+        "rolreplication",
+        "rolconnlimit",
+        "rolpassword",
+        "rolvaliduntil",
+        "rolbypassrls",
+        "oid",
     ];
     let mut relation = Relation::new(&columns);
     for (name, role) in &scope.data.roles {
@@ -143,8 +153,16 @@ fn roles(scope: &Scope, secrets: bool) -> Relation {
 
 fn databases(scope: &Scope) -> Relation {
     let mut columns = vec![
-        "oid", "datname", "datdba", "encoding", "datistemplate", "datallowconn", "datconnlimit",
-        "datcollate", "datctype", "datacl",
+        "oid",
+        "datname",
+        "datdba",
+        "encoding",
+        "datistemplate",
+        "datallowconn",
+        "datconnlimit",
+        "datcollate",
+        "datctype",
+        "datacl",
     ];
     let collation = scope.state.server.version.major >= 15;
     if collation {
@@ -181,7 +199,8 @@ fn databases(scope: &Scope) -> Relation {
 }
 
 fn all_settings(scope: &Scope) -> Relation {
-    let mut relation = Relation::new(&["name", "setting", "context", "boot_val", "pending_restart"]);
+    let mut relation =
+        Relation::new(&["name", "setting", "context", "boot_val", "pending_restart"]);
     for setting in settings::all(scope.state.server.version.major) {
         let kept = scope.state.kept(scope.data, setting.name).unwrap_or_default();
         relation.rows.push(vec![
@@ -197,8 +216,19 @@ fn all_settings(scope: &Scope) -> Relation {
 
 fn replication(scope: &Scope) -> Relation {
     let columns = [
-        "pid", "usename", "application_name", "client_addr", "state", "sent_lsn", "write_lsn",
-        "flush_lsn", "replay_lsn", "write_lag", "flush_lag", "replay_lag", "sync_priority",
+        "pid",
+        "usename",
+        "application_name",
+        "client_addr",
+        "state",
+        "sent_lsn",
+        "write_lsn",
+        "flush_lsn",
+        "replay_lsn",
+        "write_lag",
+        "flush_lag",
+        "replay_lag",
+        "sync_priority",
         "sync_state",
     ];
     let mut relation = Relation::new(&columns);
@@ -276,8 +306,18 @@ fn extensions(scope: &Scope) -> Relation {
 
 /// Extensions that the official image brings, by name.
 pub(super) const EXTENSIONS: [&str; 12] = [
-    "plpgsql", "pgcrypto", "pg_trgm", "uuid-ossp", "hstore", "citext", "btree_gin", "btree_gist",
-    "pg_stat_statements", "postgres_fdw", "unaccent", "ltree",
+    "plpgsql",
+    "pgcrypto",
+    "pg_trgm",
+    "uuid-ossp",
+    "hstore",
+    "citext",
+    "btree_gin",
+    "btree_gist",
+    "pg_stat_statements",
+    "postgres_fdw",
+    "unaccent",
+    "ltree",
 ];
 
 fn available() -> Relation {

@@ -34,8 +34,9 @@ pub(super) fn parse(
                 }
             },
             Err(token) => {
-                let message =
-                    format!("syntax error in file \"{path}\" line {number}, near token \"{token}\"");
+                let message = format!(
+                    "syntax error in file \"{path}\" line {number}, near token \"{token}\""
+                );
                 complaints.push(Refusal::new("F0000", &message));
             }
         }
@@ -71,8 +72,9 @@ fn entry(line: &str) -> Result<Option<(String, String)>, String> {
 
 fn value(rest: &str) -> Result<(String, &str), String> {
     let Some(body) = rest.strip_prefix('\'') else {
-        let end = rest
-            .find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '-' | ':' | '/' | '+'));
+        let end = rest.find(|c: char| {
+            !c.is_alphanumeric() && !matches!(c, '_' | '.' | '-' | ':' | '/' | '+')
+        });
         let (value, rest) = rest.split_at(end.unwrap_or(rest.len()));
         return match value {
             "" => Err(rest.chars().take(1).collect()),
@@ -151,7 +153,10 @@ fn rule(line: &str) -> Result<Option<Rule>, String> {
         line.split_whitespace().map(|word| word.trim_matches('"').to_owned()).collect();
     let kind = words.remove(0);
     let local = kind == "local";
-    if !matches!(kind.as_str(), "local" | "host" | "hostssl" | "hostnossl" | "hostgssenc" | "hostnogssenc") {
+    if !matches!(
+        kind.as_str(),
+        "local" | "host" | "hostssl" | "hostnossl" | "hostgssenc" | "hostnogssenc"
+    ) {
         return Err(format!("invalid connection type \"{kind}\""));
     }
     let needed = if local { 3 } else { 4 };
@@ -236,7 +241,10 @@ mod tests {
             ("max_connections=5 # few", Ok(("max_connections", "5"))),
             ("a.b = 'it''s'", Ok(("a.b", "it's"))),
             ("a.b = 'x\\\\y'", Ok(("a.b", "x\\y"))),
-            ("work_mem = 5 apples", Err("syntax error in file \"F\" line 1, near token \"apples\"")),
+            (
+                "work_mem = 5 apples",
+                Err("syntax error in file \"F\" line 1, near token \"apples\""),
+            ),
             ("listen_addresses = '*", Err("syntax error in file \"F\" line 1, near token \"'\"")),
             ("1bad = 2", Err("syntax error in file \"F\" line 1, near token \"1bad\"")),
             ("work_mem = 1MB", Ok(("work_mem", "1024"))),

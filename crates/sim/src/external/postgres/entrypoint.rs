@@ -52,9 +52,9 @@ pub(crate) fn start(launch: &Launch, around: &mut Surroundings) -> Option<Box<dy
     let name = launch.image().rsplit('/').next().unwrap_or("");
     let name = name.split([':', '@']).next().unwrap_or("");
     let words = launch.arguments();
-    let server = words
-        .first()
-        .is_none_or(|word| word.starts_with('-') || matches!(*word, "postgres" | "docker-entrypoint.sh"));
+    let server = words.first().is_none_or(|word| {
+        word.starts_with('-') || matches!(*word, "postgres" | "docker-entrypoint.sh")
+    });
     if launch.init || !name.contains("postgres") || !server {
         return None;
     }
@@ -105,7 +105,8 @@ impl<'a> Entry<'a> {
 
     fn run(&mut self, around: &mut Surroundings) -> Result<Running, Failed> {
         let kept = self.place.as_ref();
-        let kept = kept.and_then(|(volume, path)| around.volumes.state::<Mutex<Data>>(volume, path));
+        let kept =
+            kept.and_then(|(volume, path)| around.volumes.state::<Mutex<Data>>(volume, path));
         let (data, wait) = match kept {
             Some(data) => (data, START_MILLIS),
             None => (self.initialise(around)?, INITIALISE_MILLIS),
@@ -132,7 +133,8 @@ impl<'a> Entry<'a> {
 
     /// First start: `initdb`, the superuser's password, the host rules.
     fn initialise(&mut self, around: &mut Surroundings) -> Result<Arc<Mutex<Data>>, Failed> {
-        let (plain, file) = (self.variable("POSTGRES_PASSWORD"), self.variable("POSTGRES_PASSWORD_FILE"));
+        let (plain, file) =
+            (self.variable("POSTGRES_PASSWORD"), self.variable("POSTGRES_PASSWORD_FILE"));
         if !plain.is_empty() && !file.is_empty() {
             self.log = "error: both POSTGRES_PASSWORD and POSTGRES_PASSWORD_FILE are set (but are \
                         exclusive)\n"
@@ -167,7 +169,10 @@ impl<'a> Entry<'a> {
         if !password.is_empty()
             && let Some(role) = data.roles.get_mut(&superuser)
         {
-            role.verifier = Some(Verifier::of(password.trim_end_matches('\n'), self.random.u128(..).to_be_bytes()));
+            role.verifier = Some(Verifier::of(
+                password.trim_end_matches('\n'),
+                self.random.u128(..).to_be_bytes(),
+            ));
         }
         let data = Arc::new(Mutex::new(data));
         if let Some((volume, path)) = &self.place {
@@ -209,7 +214,12 @@ impl<'a> Entry<'a> {
     fn server(&mut self, data: &Arc<Mutex<Data>>) -> Result<Server, Failed> {
         let (major, configuration, rules, automatic) = {
             let data = data.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            (data.major, data.configuration.clone(), data.host_rules.clone(), data.automatic.clone())
+            (
+                data.major,
+                data.configuration.clone(),
+                data.host_rules.clone(),
+                data.automatic.clone(),
+            )
         };
         if major != self.version.major {
             self.say("FATAL", "database files are incompatible with server");
@@ -253,7 +263,8 @@ impl<'a> Entry<'a> {
                 None => return Err(self.complain(&[fatal(settings::unknown(&name))])),
             }
         }
-        let rules_path = all.get("hba_file").cloned().unwrap_or_else(|| file("hba_file", "pg_hba.conf"));
+        let rules_path =
+            all.get("hba_file").cloned().unwrap_or_else(|| file("hba_file", "pg_hba.conf"));
         all.insert("config_file".into(), path);
         all.insert("hba_file".into(), rules_path.clone());
         all.insert("data_directory".into(), self.folder.clone());
@@ -319,7 +330,8 @@ impl<'a> Entry<'a> {
             kept.unwrap_or(boot).parse().unwrap_or(0)
         };
         let text = |name: &str| all.get(name).map(String::as_str).unwrap_or_default().to_owned();
-        let (reserved, most) = (number("superuser_reserved_connections"), number("max_connections"));
+        let (reserved, most) =
+            (number("superuser_reserved_connections"), number("max_connections"));
         let minimal = text("wal_level") == "minimal";
         let memory = self.memory_limit();
         let fatal = if reserved >= most {
@@ -337,7 +349,8 @@ impl<'a> Entry<'a> {
             let mut names = libraries.split(',').map(str::trim).filter(|name| !name.is_empty());
             let known = ["pg_stat_statements", "auto_explain", "pg_prewarm", "passwordcheck"];
             let unknown = names.find(|name| !known.contains(&name.trim_matches('\'')));
-            unknown.map(|name| format!("could not access file \"{name}\": No such file or directory"))
+            unknown
+                .map(|name| format!("could not access file \"{name}\": No such file or directory"))
         };
         match fatal {
             Some(message) => {
@@ -374,9 +387,8 @@ impl<'a> Entry<'a> {
             .collect();
         for (path, text) in scripts {
             if path.ends_with(".sql") {
-                self.log.push_str(&format!(
-                    "/usr/local/bin/docker-entrypoint.sh: running {path}\n"
-                ));
+                self.log
+                    .push_str(&format!("/usr/local/bin/docker-entrypoint.sh: running {path}\n"));
                 self.script(server, (&superuser, &database), &path, &text)?;
             } else {
                 self.log.push_str(&format!(
@@ -442,19 +454,18 @@ struct Running {
 
 impl Running {
     fn listen(&self, around: &mut Surroundings, addresses: &str) {
-        let open = |ready_at: Timestamp, server: Arc<Server>| -> crate::external::network::Listener {
-            Arc::new(move |stream, client| {
-                if server.now() < ready_at || server.stopped() {
-                    return false;
-                }
-                tokio::spawn(session::serve(server.clone(), stream, client.to_owned()));
-                true
-            })
-        };
+        let open =
+            |ready_at: Timestamp, server: Arc<Server>| -> crate::external::network::Listener {
+                Arc::new(move |stream, client| {
+                    if server.now() < ready_at || server.stopped() {
+                        return false;
+                    }
+                    tokio::spawn(session::serve(server.clone(), stream, client.to_owned()));
+                    true
+                })
+            };
         let listener = open(self.ready_at, self.server.clone());
-        let listed = |wanted: &[&str]| {
-            addresses.split(',').any(|one| wanted.contains(&one.trim()))
-        };
+        let listed = |wanted: &[&str]| addresses.split(',').any(|one| wanted.contains(&one.trim()));
         if listed(&["*", "0.0.0.0", "localhost", "127.0.0.1"]) {
             around.network.listen_inside(&self.address, self.port, listener.clone());
         }

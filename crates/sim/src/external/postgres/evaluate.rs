@@ -77,7 +77,8 @@ impl Scope<'_> {
         if let Some(filter) = &query.filter {
             let mut kept = Vec::new();
             for frame in frames {
-                let here: Vec<&Frame> = std::iter::once(&frame).chain(outer.iter().copied()).collect();
+                let here: Vec<&Frame> =
+                    std::iter::once(&frame).chain(outer.iter().copied()).collect();
                 let holds = self.value(filter, Place { frames: &here, group: None })?;
                 if holds.truth() == Some(true) {
                     kept.push(frame);
@@ -86,8 +87,10 @@ impl Scope<'_> {
             frames = kept;
         }
         let columns = self.columns(query, frames.first())?;
-        let mut relation =
-            Relation { columns: columns.iter().map(|one| one.1.clone()).collect(), rows: Vec::new() };
+        let mut relation = Relation {
+            columns: columns.iter().map(|one| one.1.clone()).collect(),
+            rows: Vec::new(),
+        };
         if query.columns.iter().any(|column| aggregate(&column.0)) {
             let empty = Frame::default();
             let first = frames.first().unwrap_or(&empty).clone();
@@ -105,8 +108,11 @@ impl Scope<'_> {
             let row: Result<Vec<Value>, Refusal> =
                 columns.iter().map(|column| self.value(&column.0, place)).collect();
             let row = row?;
-            let keys: Result<Vec<Value>, Refusal> =
-                query.order.iter().map(|by| self.order_key(&by.0, &relation, &row, place)).collect();
+            let keys: Result<Vec<Value>, Refusal> = query
+                .order
+                .iter()
+                .map(|by| self.order_key(&by.0, &relation, &row, place))
+                .collect();
             sorted.push((keys?, row));
         }
         sorted.sort_by(|one, other| {
@@ -167,9 +173,11 @@ impl Scope<'_> {
                     Some(frame) => frame.columns.clone(),
                     None => self.names(&query.from)?,
                 };
-                columns.extend(spread.into_iter().map(|(table, name)| {
-                    (Expression::Column(Some(table), name.clone()), name)
-                }));
+                columns.extend(
+                    spread
+                        .into_iter()
+                        .map(|(table, name)| (Expression::Column(Some(table), name.clone()), name)),
+                );
                 continue;
             }
             let name = alias.clone().unwrap_or_else(|| title(expression));
@@ -211,10 +219,12 @@ impl Scope<'_> {
         for one in from {
             let mut joined = Vec::new();
             for left in &frames {
-                let here: Vec<&Frame> = std::iter::once(left).chain(outer.iter().copied()).collect();
+                let here: Vec<&Frame> =
+                    std::iter::once(left).chain(outer.iter().copied()).collect();
                 let (alias, relation) = self.source(one, &here)?;
                 let names = relation.columns.iter().map(|name| (alias.clone(), name.clone()));
-                let columns: Vec<(String, String)> = left.columns.iter().cloned().chain(names).collect();
+                let columns: Vec<(String, String)> =
+                    left.columns.iter().cloned().chain(names).collect();
                 let before = joined.len();
                 for row in &relation.rows {
                     let values = left.values.iter().chain(row).cloned().collect();
@@ -280,7 +290,9 @@ impl Scope<'_> {
             Expression::Array(items) => {
                 let items: Result<Vec<Value>, Refusal> =
                     items.iter().map(|one| self.value(one, place)).collect();
-                let texts = items?.iter().map(|one| one.shown().unwrap_or_else(|| "NULL".into()))
+                let texts = items?
+                    .iter()
+                    .map(|one| one.shown().unwrap_or_else(|| "NULL".into()))
                     .collect::<Vec<_>>();
                 Ok(Value::Text(format!("{{{}}}", texts.join(","))))
             }
@@ -376,7 +388,13 @@ impl Scope<'_> {
         Ok(Value::Bool(found != not))
     }
 
-    fn operate(&self, left: &Expression, sign: &str, right: &Expression, place: Place) -> Evaluated {
+    fn operate(
+        &self,
+        left: &Expression,
+        sign: &str,
+        right: &Expression,
+        place: Place,
+    ) -> Evaluated {
         let one = self.value(left, place)?;
         if matches!(sign, "and" | "or") {
             let decisive = sign == "or";

@@ -37,7 +37,9 @@ pub(super) fn call(scope: &Scope, name: &Name, arguments: &[Value]) -> Answer {
         }
         ("pg_is_in_recovery", 0) => Ok(Value::Bool(state.server.standby())),
         ("current_database" | "current_catalog", 0) => Ok(Value::text(&state.database)),
-        ("current_user" | "session_user" | "current_role" | "user", 0) => Ok(Value::text(&state.user)),
+        ("current_user" | "session_user" | "current_role" | "user", 0) => {
+            Ok(Value::text(&state.user))
+        }
         ("pg_backend_pid", 0) => Ok(Value::Integer(state.pid.into())),
         ("current_schema", 0) => Ok(Value::text("public")),
         ("now" | "current_timestamp" | "clock_timestamp" | "pg_postmaster_start_time", 0) => {
@@ -113,7 +115,8 @@ pub(super) fn call(scope: &Scope, name: &Name, arguments: &[Value]) -> Answer {
             Ok(Value::Text(part.unwrap_or_default()))
         }
         ("quote_ident", 1) => {
-            let plain = text(0).chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            let plain =
+                text(0).chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
             let quoted = || format!("\"{}\"", text(0).replace('"', "\"\""));
             Ok(Value::Text(if plain { text(0) } else { quoted() }))
         }
@@ -316,7 +319,9 @@ fn like(text: &str, pattern: &str) -> bool {
         None => text.is_empty(),
         Some('%') => {
             let rest = pattern_chars.as_str();
-            (0..=text.len()).filter(|at| text.is_char_boundary(*at)).any(|at| like(&text[at..], rest))
+            (0..=text.len())
+                .filter(|at| text.is_char_boundary(*at))
+                .any(|at| like(&text[at..], rest))
         }
         Some(first) => {
             let mut chars = text.chars();

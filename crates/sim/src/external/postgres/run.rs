@@ -48,10 +48,8 @@ type Ran = Result<Done, Refusal>;
 
 /// Runs one statement; `several` says that it shares its message, and so its transaction.
 pub(super) fn execute(state: &mut State, statement: &Statement, several: bool) -> Ran {
-    let ends = matches!(
-        statement,
-        Statement::Commit | Statement::Rollback | Statement::RollbackTo(_)
-    );
+    let ends =
+        matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_));
     if state.block == Block::Failed && !ends {
         let message =
             "current transaction is aborted, commands ignored until end of transaction block";
@@ -164,7 +162,13 @@ fn writes(state: &State, statement: &Statement) -> Option<&'static str> {
         Statement::CreateDatabase { .. } => "CREATE DATABASE",
         Statement::AlterDatabase { .. } => "ALTER DATABASE",
         Statement::DropDatabase { .. } => "DROP DATABASE",
-        Statement::Grant { grant, .. } => if *grant { "GRANT" } else { "REVOKE" },
+        Statement::Grant { grant, .. } => {
+            if *grant {
+                "GRANT"
+            } else {
+                "REVOKE"
+            }
+        }
         Statement::Comment { .. } => "COMMENT",
         Statement::CreateSchema { .. } => "CREATE SCHEMA",
         Statement::CreateExtension { .. } => "CREATE EXTENSION",

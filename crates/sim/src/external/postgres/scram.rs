@@ -20,8 +20,7 @@ pub(super) struct Verifier {
 }
 
 fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of every length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of every length");
     mac.update(text);
     mac.finalize().into_bytes().into()
 }

@@ -45,7 +45,7 @@ impl Version {
     }
 
     /// What `SHOW server_version` says in the official image.
-    pub(super) fn shown(self) -> String {
+    pub fn shown(self) -> String {
         format!("{} (Debian {}-1.pgdg13+1)", self.short(), self.short())
     }
 
@@ -262,7 +262,8 @@ impl Server {
     fn take(&self, entries: impl Iterator<Item = (String, String)>) {
         let mut settings = held(&self.settings);
         for (name, value) in entries {
-            let context = settings::find(&name, self.version.major).map_or("user", |one| one.context);
+            let context =
+                settings::find(&name, self.version.major).map_or("user", |one| one.context);
             if matches!(context, "postmaster" | "internal") {
                 if settings.get(&name) != Some(&value) {
                     held(&self.pending).insert(name);

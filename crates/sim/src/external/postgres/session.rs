@@ -74,27 +74,25 @@ impl State {
         let layers = own.or_else(|| self.startup.get(name)).or(role).or(database).cloned();
         let forced = (name == "default_transaction_read_only" && self.server.condition().read_only)
             .then(|| switch(true));
-        layers.or(forced).or_else(|| self.server.setting(name)).or_else(|| {
-            settings::find(name, version.major).map(|setting| setting.boot.to_owned())
-        })
+        layers
+            .or(forced)
+            .or_else(|| self.server.setting(name))
+            .or_else(|| settings::find(name, version.major).map(|setting| setting.boot.to_owned()))
     }
 
     /// A setting as `SHOW` prints it.
     pub(super) fn show(&self, data: &Data, name: &str) -> Result<String, Refusal> {
         let major = self.server.version.major;
         match settings::find(name, major) {
-            Some(setting) => {
-                Ok(setting.shown(&self.kept(data, setting.name).unwrap_or_default()))
-            }
+            Some(setting) => Ok(setting.shown(&self.kept(data, setting.name).unwrap_or_default())),
             None => self.kept(data, &name.to_lowercase()).ok_or_else(|| settings::unknown(name)),
         }
     }
 
     pub(super) fn is_read_only(&self, data: &Data) -> bool {
         let own = self.local.get("transaction_read_only").map(|value| value == "on");
-        let default = || {
-            self.kept(data, "default_transaction_read_only").is_some_and(|value| value == "on")
-        };
+        let default =
+            || self.kept(data, "default_transaction_read_only").is_some_and(|value| value == "on");
         self.server.standby() || own.or(self.read_only).unwrap_or_else(default)
     }
 
@@ -323,9 +321,8 @@ async fn scram(
     user: &str,
     verifier: Option<Verifier>,
 ) -> Result<(), Login> {
-    let failed = || {
-        Refusal::new("28P01", &format!("password authentication failed for user \"{user}\""))
-    };
+    let failed =
+        || Refusal::new("28P01", &format!("password authentication failed for user \"{user}\""));
     let known = verifier.is_some();
     // An unknown role goes through the same exchange, so that it can't be told from a wrong password.
     let salt = u128::from(server.random()).to_be_bytes();
@@ -339,9 +336,8 @@ async fn scram(
     let (_, rest) = wire::text(&body);
     let first = String::from_utf8_lossy(rest.get(4..).unwrap_or(&[])).into_owned();
     let nonce = format!("{:016x}{:016x}", server.random(), server.random());
-    let exchange = Exchange::begin(verifier, &first, &nonce).ok_or_else(|| {
-        Refusal::new("08P01", "malformed SCRAM message")
-    })?;
+    let exchange = Exchange::begin(verifier, &first, &nonce)
+        .ok_or_else(|| Refusal::new("08P01", "malformed SCRAM message"))?;
     out.authentication(11, exchange.server_first().as_bytes());
     flush(stream, out).await?;
     let (kind, body) = wire::message(stream).await?;
@@ -393,9 +389,19 @@ fn admit(server: &Server, user: &str, database: &str) -> Result<(), Refusal> {
 
 fn greet(state: &State, out: &mut Out) {
     let names = [
-        "application_name", "client_encoding", "DateStyle", "default_transaction_read_only",
-        "in_hot_standby", "integer_datetimes", "IntervalStyle", "is_superuser", "server_encoding",
-        "server_version", "session_authorization", "standard_conforming_strings", "TimeZone",
+        "application_name",
+        "client_encoding",
+        "DateStyle",
+        "default_transaction_read_only",
+        "in_hot_standby",
+        "integer_datetimes",
+        "IntervalStyle",
+        "is_superuser",
+        "server_encoding",
+        "server_version",
+        "session_authorization",
+        "standard_conforming_strings",
+        "TimeZone",
     ];
     for name in names {
         let value = {

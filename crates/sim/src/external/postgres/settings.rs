@@ -82,9 +82,9 @@ fn row(line: &'static str) -> Option<Setting> {
 /// The setting of a version, by its name in any case.
 pub(super) fn find(name: &str, major: u32) -> Option<&'static Setting> {
     let name = name.to_lowercase();
-    let newer = NEWER.iter().any(|(since, row)| {
-        *since > major && row.split('\t').next() == Some(name.as_str())
-    });
+    let newer = NEWER
+        .iter()
+        .any(|(since, row)| *since > major && row.split('\t').next() == Some(name.as_str()));
     let gone = GONE.iter().any(|(since, gone)| *since <= major && *gone == name);
     if newer || gone { None } else { TABLE.get(&name) }
 }
@@ -260,9 +260,7 @@ fn unit_hint(unit: &str) -> &'static str {
         "B" | "kB" | "8kB" | "MB" => {
             "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"."
         }
-        _ => {
-            "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."
-        }
+        _ => "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
     }
 }
 

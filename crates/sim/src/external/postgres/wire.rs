@@ -38,8 +38,10 @@ pub(super) async fn opening(stream: &mut DuplexStream) -> io::Result<Opening> {
         80_877_103 | 80_877_104 => Opening::Encryption,
         80_877_102 => Opening::Cancel,
         code if code >> 16 == 3 => {
-            let texts: Vec<String> =
-                body.split(|byte| *byte == 0).map(|t| String::from_utf8_lossy(t).into_owned()).collect();
+            let texts: Vec<String> = body
+                .split(|byte| *byte == 0)
+                .map(|t| String::from_utf8_lossy(t).into_owned())
+                .collect();
             let pairs = texts.chunks(2).filter(|pair| pair.len() == 2 && !pair[0].is_empty());
             Opening::Session(pairs.map(|pair| (pair[0].clone(), pair[1].clone())).collect())
         }

@@ -8,9 +8,32 @@ use crate::external::postgres::token::Token;
 
 /// Words that end a select item or a source, so they are no alias there.
 const RESERVED: [&str; 26] = [
-    "from", "where", "order", "limit", "on", "join", "left", "inner", "cross", "group", "having",
-    "union", "and", "or", "not", "as", "then", "when", "else", "end", "in", "is", "returning", "set",
-    "offset", "for",
+    "from",
+    "where",
+    "order",
+    "limit",
+    "on",
+    "join",
+    "left",
+    "inner",
+    "cross",
+    "group",
+    "having",
+    "union",
+    "and",
+    "or",
+    "not",
+    "as",
+    "then",
+    "when",
+    "else",
+    "end",
+    "in",
+    "is",
+    "returning",
+    "set",
+    "offset",
+    "for",
 ];
 
 impl Parser<'_> {
@@ -123,9 +146,12 @@ impl Parser<'_> {
         if self.sign(")") {
             return Ok(Vec::new());
         }
-        let arguments = self.list(|parser| {
-            if parser.sign("*") { Ok(Expression::Star) } else { parser.expression() }
-        })?;
+        let arguments =
+            self.list(
+                |parser| {
+                    if parser.sign("*") { Ok(Expression::Star) } else { parser.expression() }
+                },
+            )?;
         self.need_sign(")")?;
         Ok(arguments)
     }

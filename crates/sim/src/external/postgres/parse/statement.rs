@@ -315,7 +315,9 @@ impl Parser<'_> {
         let mut drop_on_commit = false;
         if self.words(&["on", "commit"]) {
             drop_on_commit = self.word("drop");
-            let _ = drop_on_commit || self.words(&["preserve", "rows"]) || self.words(&["delete", "rows"]);
+            let _ = drop_on_commit
+                || self.words(&["preserve", "rows"])
+                || self.words(&["delete", "rows"]);
         }
         let rows = match self.word("as") {
             true => Some(self.query()?),

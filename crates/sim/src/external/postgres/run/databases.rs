@@ -209,7 +209,8 @@ pub(super) fn create_extension(
     }
     if !EXTENSIONS.contains(&name) {
         let message = format!("extension \"{name}\" is not available");
-        let hint = "The extension must first be installed on the system where PostgreSQL is running.";
+        let hint =
+            "The extension must first be installed on the system where PostgreSQL is running.";
         let detail = format!(
             "Could not open extension control file \
              \"/usr/share/postgresql/{}/extension/{name}.control\": No such file or directory.",

@@ -42,12 +42,7 @@ pub(super) fn create(
     Ok(Done::tag("CREATE ROLE"))
 }
 
-pub(super) fn alter(
-    state: &mut State,
-    data: &mut Data,
-    name: &str,
-    options: &[RoleOption],
-) -> Ran {
+pub(super) fn alter(state: &mut State, data: &mut Data, name: &str, options: &[RoleOption]) -> Ran {
     let Some(mut role) = data.roles.get(name).cloned() else {
         return Err(absent(name));
     };
@@ -139,12 +134,7 @@ pub(super) fn set(
     Ok(Done::tag("ALTER ROLE"))
 }
 
-pub(super) fn remove(
-    state: &mut State,
-    data: &mut Data,
-    names: &[String],
-    if_exists: bool,
-) -> Ran {
+pub(super) fn remove(state: &mut State, data: &mut Data, names: &[String], if_exists: bool) -> Ran {
     for name in names {
         let Some(role) = data.roles.get(name) else {
             if if_exists {

@@ -90,11 +90,7 @@ fn column(name: &str) -> crate::external::postgres::ast::TableColumn {
 }
 
 /// Where a new table goes: none is the session's temporary schema.
-fn schema_of(
-    state: &State,
-    data: &Data,
-    wanted: &CreateTable,
-) -> Result<Option<String>, Refusal> {
+fn schema_of(state: &State, data: &Data, wanted: &CreateTable) -> Result<Option<String>, Refusal> {
     let database = data.databases.get(&state.database);
     let Some(database) = database else { return Ok(None) };
     let said = wanted.name.schema.clone();
@@ -116,13 +112,12 @@ fn schema_of(
         Some(schema) => vec![schema],
         None => state.search_path(data),
     };
-    let known = |schema: &&String| database.schemas.contains_key(*schema) || *schema == "pg_catalog";
+    let known =
+        |schema: &&String| database.schemas.contains_key(*schema) || *schema == "pg_catalog";
     let Some(schema) = path.iter().find(known) else {
         let first = wanted.name.schema.as_ref();
         return Err(match first {
-            Some(schema) => {
-                Refusal::new("3F000", &format!("schema \"{schema}\" does not exist"))
-            }
+            Some(schema) => Refusal::new("3F000", &format!("schema \"{schema}\" does not exist")),
             None => Refusal::new("3F000", "no schema has been selected to create in"),
         });
     };
@@ -145,12 +140,7 @@ fn schema_of(
     Ok(Some(schema.clone()))
 }
 
-pub(super) fn remove(
-    state: &mut State,
-    data: &mut Data,
-    names: &[Name],
-    if_exists: bool,
-) -> Ran {
+pub(super) fn remove(state: &mut State, data: &mut Data, names: &[Name], if_exists: bool) -> Ran {
     for name in names {
         if is_temporary(state, name) {
             let old = state.temporary.remove(&name.name);
@@ -328,13 +318,15 @@ fn check(table: &Table, name: &str, row: &[Value], except: Option<usize>) -> Res
                 format!("Failing row contains ({}).", shown.collect::<Vec<_>>().join(", "));
             return Err(Refusal::new("23502", &message).detail(&detail));
         }
-        let taken = column.unique
-            && !row[index].is_null()
-            && table.rows.iter().enumerate().any(|(at, other)| {
-                Some(at) != except && other[index].order(&row[index]).is_eq()
-            });
+        let taken =
+            column.unique
+                && !row[index].is_null()
+                && table.rows.iter().enumerate().any(|(at, other)| {
+                    Some(at) != except && other[index].order(&row[index]).is_eq()
+                });
         if taken {
-            let suffix = if column.required { "pkey".to_owned() } else { format!("{}_key", column.name) };
+            let suffix =
+                if column.required { "pkey".to_owned() } else { format!("{}_key", column.name) };
             let message =
                 format!("duplicate key value violates unique constraint \"{name}_{suffix}\"");
             let shown = row[index].shown().unwrap_or_default();
