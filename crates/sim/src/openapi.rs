@@ -1,14 +1,17 @@
 //! OpenAPI v3 as far as kubectl needs it to apply: paths with their kinds and parameters.
 //!
-//! Schemas are named but not described, so `kubectl explain` has little to show.
+//! `kubectl explain` has something to show for custom kinds only: the schemas of built-in ones are
+//! named but not described.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::kind::{Kind, Kinds};
+use crate::cluster::Core;
+use crate::kind::Kind;
 use crate::reply::Reply;
 use crate::status::Failure;
+use crate::store::Key;
 
 fn folder(kind: &Kind) -> String {
     if kind.group.is_empty() {
@@ -19,7 +22,8 @@ fn folder(kind: &Kind) -> String {
 }
 
 /// Answers `/openapi/v3` and the documents below it.
-pub(crate) fn serve(kinds: &Kinds, path: &str) -> Result<Reply, Failure> {
+pub(crate) fn serve(core: &Core, path: &str) -> Result<Reply, Failure> {
+    let kinds = &core.kinds;
     let rest = path.trim_start_matches("/openapi/v3").trim_matches('/');
     if rest.is_empty() {
         let folders: BTreeSet<String> = kinds.all().map(|kind| folder(kind)).collect();
@@ -42,11 +46,7 @@ pub(crate) fn serve(kinds: &Kinds, path: &str) -> Result<Reply, Failure> {
         let address = format!("/{rest}/{place}{}", kind.plural);
         paths.insert(format!("{address}/{{name}}"), operations(kind, &["patch", "put"]));
         paths.insert(address, operations(kind, &["post"]));
-        let named = json!({ "group": kind.group, "version": kind.version, "kind": kind.kind });
-        schemas.insert(
-            schema_name(kind),
-            json!({ "type": "object", "x-kubernetes-group-version-kind": [named] }),
-        );
+        schemas.insert(schema_name(kind), schema(core, kind));
     }
     if paths.is_empty() {
         return Err(Failure::no_such_resource());
@@ -55,6 +55,30 @@ pub(crate) fn serve(kinds: &Kinds, path: &str) -> Result<Reply, Failure> {
         "openapi": "3.0.0", "info": { "title": "Kubernetes", "version": "v1.36.0" },
         "paths": paths, "components": { "schemas": schemas },
     })))
+}
+
+/// A kind's schema: a custom kind's own one, of a built-in kind no more than its name.
+fn schema(core: &Core, kind: &Kind) -> Value {
+    let mut schema = json!({ "type": "object" });
+    let name = format!("{}.{}", kind.plural, kind.group);
+    let key = Key::new("apiextensions.k8s.io", "customresourcedefinitions", "", &name);
+    if let Some(definition) = core.store.get(&key).filter(|_| kind.custom) {
+        let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+        for version in versions.filter(|version| version["name"] == kind.version.as_str()) {
+            schema.clone_from(&version["schema"]["openAPIV3Schema"]);
+        }
+        let text = json!({ "type": "string" });
+        for (field, shape) in
+            [("apiVersion", &text), ("kind", &text), ("metadata", &json!({ "type": "object" }))]
+        {
+            if schema["properties"][field].is_null() {
+                schema["properties"][field] = shape.clone();
+            }
+        }
+    }
+    schema["x-kubernetes-group-version-kind"] =
+        json!([{ "group": kind.group, "version": kind.version, "kind": kind.kind }]);
+    schema
 }
 
 /// Name of a kind's schema: Go packages for built-in kinds, reversed domains for custom ones.

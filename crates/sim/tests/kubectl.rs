@@ -308,6 +308,8 @@ async fn custom_kinds_are_served_printed_and_withdrawn() {
             "metadata": { "name": "one", "namespace": "default" }, "spec": { "size": size },
         })
     };
+    let explained = console.kubectl(&["explain", "widgets.spec.size"]).await;
+    assert!(explained.contains("FIELD: size <integer>"), "{explained}");
     let file = console.file("widget.json", &widget(3));
     console.kubectl(&["apply", "-f", &file]).await;
     let file = console.file("widget.json", &widget(4));

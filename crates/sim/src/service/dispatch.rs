@@ -104,7 +104,7 @@ fn outside(core: &Core, call: &Call) -> Result<Reply, Failure> {
     match call.path.trim_end_matches('/') {
         "/healthz" | "/livez" | "/readyz" => Ok(Reply::Text("ok".into())),
         "/version" => Ok(Reply::ok(version())),
-        path if path.starts_with("/openapi/v3") => openapi::serve(&core.kinds, path),
+        path if path.starts_with("/openapi/v3") => openapi::serve(core, path),
         path => discovery::serve(&core.kinds, path, &call.accept),
     }
 }
