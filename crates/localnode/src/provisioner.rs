@@ -13,10 +13,14 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// The `provisioner` of a StorageClass whose volumes are folders of a local node.
 pub const PROVISIONER: &str = "steadfast.dev/local-node";
+
+/// How soon what failed is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Annotation by which the control plane asks a provisioner for a claim's volume.
 const ASKED: &str = "volume.kubernetes.io/storage-provisioner";
@@ -34,20 +38,59 @@ pub(crate) async fn run(client: Client, node: String, namespaces: Option<BTreeSe
         .default_backoff()
         .applied_objects()
         .boxed();
+    let mut again: BTreeMap<String, Asked> = BTreeMap::new();
     loop {
-        let outcome = tokio::select! {
-            Some(Ok(claim)) = claims.next() => {
-                let ours = claim.annotations().get(ASKED).is_some_and(|asked| asked == PROVISIONER);
-                let taken = namespaces.as_ref().is_none_or(|all| all.contains(&claim.namespace().unwrap_or_default()));
-                if ours && taken { serve(&client, &node, &claim).await } else { Ok(()) }
+        let asked: Vec<Asked> = tokio::select! {
+            claim = claims.next() => match claim {
+                Some(Ok(claim)) => vec![Asked::Claim(Box::new(claim))],
+                // Interrupted watches come back by themselves, after their own pause.
+                Some(Err(_)) => continue,
+                None => return,
+            },
+            volume = volumes.next() => match volume {
+                Some(Ok(volume)) => vec![Asked::Volume(Box::new(volume))],
+                Some(Err(_)) => continue,
+                None => return,
+            },
+            () = tokio::time::sleep(AGAIN), if !again.is_empty() => {
+                std::mem::take(&mut again).into_values().collect()
             }
-            Some(Ok(volume)) = volumes.next() => retire(&client, &volume).await,
-            else => continue,
         };
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "a volume could not be made, grown or removed");
+        for asked in asked {
+            let outcome = match &asked {
+                Asked::Claim(claim) if is_ours(claim, namespaces.as_ref()) => {
+                    serve(&client, &node, claim).await
+                }
+                Asked::Claim(_) => Ok(()),
+                Asked::Volume(volume) => retire(&client, volume).await,
+            };
+            if let Err(error) = outcome {
+                tracing::warn!(%error, "a volume could not be made, grown or removed yet");
+                again.insert(asked.uid(), asked);
+            }
         }
     }
+}
+
+/// An object that may call for something.
+enum Asked {
+    Claim(Box<PersistentVolumeClaim>),
+    Volume(Box<PersistentVolume>),
+}
+
+impl Asked {
+    fn uid(&self) -> String {
+        match self {
+            Self::Claim(claim) => claim.uid(),
+            Self::Volume(volume) => volume.uid(),
+        }
+        .unwrap_or_default()
+    }
+}
+
+fn is_ours(claim: &PersistentVolumeClaim, namespaces: Option<&BTreeSet<String>>) -> bool {
+    let asked = claim.annotations().get(ASKED).is_some_and(|asked| asked == PROVISIONER);
+    asked && namespaces.is_none_or(|all| all.contains(&claim.namespace().unwrap_or_default()))
 }
 
 async fn serve(client: &Client, node: &str, claim: &PersistentVolumeClaim) -> kube::Result<()> {
