@@ -39,7 +39,6 @@ resources! {
     STATEFUL_SETS = "apps" "statefulsets";
     DEPLOYMENTS = "apps" "deployments";
     REPLICA_SETS = "apps" "replicasets";
-    DAEMON_SETS = "apps" "daemonsets";
     REVISIONS = "apps" "controllerrevisions";
     BUDGETS = "policy" "poddisruptionbudgets";
     SLICES = "discovery.k8s.io" "endpointslices";

@@ -2,24 +2,23 @@
 //!
 //! Must not be kinder than the image: what is missing is missing, and the words are its own.
 
+mod bootstrap;
+mod running;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use jiff::Timestamp;
-
 use super::conf;
 use super::data::Data;
-use super::parse;
 use super::refusal::Refusal;
-use super::run;
 use super::scram::Verifier;
 use super::server::{Server, Start, Version};
-use super::session::{self, Block, State};
 use super::settings;
 use crate::builtin::after;
 use crate::builtin::field;
 use crate::builtin::pods::program::{Exit, Launch, Plain, Program, Surroundings};
 use crate::quantity::Quantity;
+use running::Running;
 
 /// Milliseconds that `initdb` and the bootstrap take.
 const INITIALISE_MILLIS: i64 = 2500;
@@ -365,144 +364,8 @@ impl<'a> Entry<'a> {
         let text = field::text(&self.launch.container, "/resources/limits/memory");
         Quantity::parse(text).ok()?.scaled(0)
     }
-
-    /// The application's database and the scripts of `/docker-entrypoint-initdb.d`, once.
-    fn bootstrap(&mut self, server: &Arc<Server>) -> Result<(), Failed> {
-        let superuser = self.superuser();
-        let database = match self.variable("POSTGRES_DB") {
-            "" => superuser.clone(),
-            name => name.to_owned(),
-        };
-        if database != "postgres" {
-            let sql = format!("CREATE DATABASE \"{}\"", database.replace('"', "\"\""));
-            self.script(server, (&superuser, "postgres"), "-", &sql)?;
-        }
-        let folder = "/docker-entrypoint-initdb.d/";
-        let scripts: Vec<(String, String)> = self
-            .launch
-            .files
-            .iter()
-            .filter(|(path, _)| path.starts_with(folder))
-            .map(|(path, text)| (path.clone(), text.clone()))
-            .collect();
-        for (path, text) in scripts {
-            if path.ends_with(".sql") {
-                self.log
-                    .push_str(&format!("/usr/local/bin/docker-entrypoint.sh: running {path}\n"));
-                self.script(server, (&superuser, &database), &path, &text)?;
-            } else {
-                self.log.push_str(&format!(
-                    "/usr/local/bin/docker-entrypoint.sh: ignoring {path} (the model runs *.sql only)\n"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// What `psql -v ON_ERROR_STOP=1 -f` does with a script.
-    fn script(
-        &mut self,
-        server: &Arc<Server>,
-        (user, database): (&str, &str),
-        path: &str,
-        text: &str,
-    ) -> Result<(), Failed> {
-        let mut state = State {
-            server: server.clone(),
-            user: user.to_owned(),
-            database: database.to_owned(),
-            pid: 2,
-            startup: BTreeMap::new(),
-            settings: BTreeMap::new(),
-            local: BTreeMap::new(),
-            temporary: BTreeMap::new(),
-            block: Block::None,
-            read_only: None,
-            undo: Vec::new(),
-            savepoints: Vec::new(),
-        };
-        let outcome = parse::statements(text).and_then(|parsed| {
-            for one in &parsed {
-                run::execute(&mut state, &one.statement, false)?;
-                if state.block == Block::None {
-                    run::commit(&mut state);
-                }
-            }
-            Ok(())
-        });
-        if let Err(refusal) = outcome {
-            run::rollback(&mut state);
-            self.log.push_str(&format!("psql:{path}: ERROR:  {}\n", refusal.message));
-            return Err(self.fail(3));
-        }
-        Ok(())
-    }
 }
 
 fn fatal(refusal: Refusal) -> Refusal {
     Refusal { fatal: true, ..refusal }
-}
-
-/// A server in its container.
-struct Running {
-    server: Arc<Server>,
-    address: String,
-    port: u16,
-    ready_at: Timestamp,
-    log: String,
-}
-
-impl Running {
-    fn listen(&self, around: &mut Surroundings, addresses: &str) {
-        let open =
-            |ready_at: Timestamp, server: Arc<Server>| -> crate::external::network::Listener {
-                Arc::new(move |stream, client| {
-                    if server.now() < ready_at || server.stopped() {
-                        return false;
-                    }
-                    tokio::spawn(session::serve(server.clone(), stream, client.to_owned()));
-                    true
-                })
-            };
-        let listener = open(self.ready_at, self.server.clone());
-        let listed = |wanted: &[&str]| addresses.split(',').any(|one| wanted.contains(&one.trim()));
-        if listed(&["*", "0.0.0.0", "localhost", "127.0.0.1"]) {
-            around.network.listen_inside(&self.address, self.port, listener.clone());
-        }
-        if listed(&["*", "0.0.0.0", &self.address]) {
-            around.network.listen(&self.address, self.port, listener);
-        }
-        around.network.attach(&self.address, self.server.clone());
-    }
-}
-
-impl Program for Running {
-    fn exit(&mut self, now: Timestamp) -> Option<(Timestamp, Exit)> {
-        let message = self.server.crashed()?;
-        self.log.push_str(&message);
-        Some((now, Exit { code: 1, message: self.log.clone() }))
-    }
-
-    fn ready(&mut self, now: Timestamp) -> bool {
-        let condition = self.server.condition();
-        now >= self.ready_at && !condition.starting && !condition.silent
-    }
-
-    fn due(&mut self, now: Timestamp) -> Option<Timestamp> {
-        (self.ready_at > now).then_some(self.ready_at)
-    }
-
-    fn refresh(&mut self, files: &BTreeMap<String, String>) {
-        self.server.see(files);
-    }
-
-    fn stop(&mut self, around: &mut Surroundings) -> Exit {
-        self.server.stop();
-        around.network.leave(&self.address);
-        Exit { code: 0, message: self.log.clone() }
-    }
-
-    fn log(&self) -> String {
-        self.log.clone()
-    }
 }

@@ -2,15 +2,18 @@
 //!
 //! Must not change anything; what a function would change is noted as an effect for `run`.
 
+mod source;
+mod title;
+
 use std::cell::RefCell;
 
-use super::ast::{Expression, From, Name, Query, Source};
-use super::catalog;
+use super::ast::{Expression, Name, Query};
 use super::data::Data;
 use super::functions;
 use super::refusal::Refusal;
 use super::session::State;
 use super::value::{Relation, Value};
+use title::title;
 
 /// What a function asks to be done after its statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,70 +187,6 @@ impl Scope<'_> {
             columns.push((expression.clone(), name));
         }
         Ok(columns)
-    }
-
-    fn names(&self, from: &[From]) -> Result<Vec<(String, String)>, Refusal> {
-        let mut names = Vec::new();
-        for one in from {
-            let (alias, relation) = self.source(one, &[])?;
-            names.extend(relation.columns.into_iter().map(|name| (alias.clone(), name)));
-        }
-        Ok(names)
-    }
-
-    fn source(&self, from: &From, outer: &[&Frame]) -> Result<(String, Relation), Refusal> {
-        let (name, relation) = match &from.source {
-            Source::Table(name) => (name.name.clone(), catalog::relation(self, name)?),
-            Source::Query(query) => (String::new(), self.rows(query, outer)?),
-            Source::Function(name, arguments) => {
-                let place = Place { frames: outer, group: None };
-                let arguments: Result<Vec<Value>, Refusal> =
-                    arguments.iter().map(|one| self.value(one, place)).collect();
-                let called = functions::table(self, name, &arguments?)?;
-                (name.name.clone(), called)
-            }
-        };
-        let mut relation = relation;
-        for (column, alias) in relation.columns.iter_mut().zip(&from.columns) {
-            column.clone_from(alias);
-        }
-        Ok((from.alias.clone().unwrap_or(name), relation))
-    }
-
-    fn sources(&self, from: &[From], outer: &[&Frame]) -> Result<Vec<Frame>, Refusal> {
-        let mut frames = vec![Frame::default()];
-        for one in from {
-            let mut joined = Vec::new();
-            for left in &frames {
-                let here: Vec<&Frame> =
-                    std::iter::once(left).chain(outer.iter().copied()).collect();
-                let (alias, relation) = self.source(one, &here)?;
-                let names = relation.columns.iter().map(|name| (alias.clone(), name.clone()));
-                let columns: Vec<(String, String)> =
-                    left.columns.iter().cloned().chain(names).collect();
-                let before = joined.len();
-                for row in &relation.rows {
-                    let values = left.values.iter().chain(row).cloned().collect();
-                    let frame = Frame { columns: columns.clone(), values };
-                    if self.joins(one, &frame, outer)? {
-                        joined.push(frame);
-                    }
-                }
-                if one.left && joined.len() == before {
-                    let missing = relation.columns.iter().map(|_| Value::Null);
-                    let values = left.values.iter().cloned().chain(missing).collect();
-                    joined.push(Frame { columns, values });
-                }
-            }
-            frames = joined;
-        }
-        Ok(frames)
-    }
-
-    fn joins(&self, from: &From, frame: &Frame, outer: &[&Frame]) -> Result<bool, Refusal> {
-        let Some(on) = &from.on else { return Ok(true) };
-        let here: Vec<&Frame> = std::iter::once(frame).chain(outer.iter().copied()).collect();
-        Ok(self.value(on, Place { frames: &here, group: None })?.truth() == Some(true))
     }
 
     fn value(&self, expression: &Expression, place: Place) -> Evaluated {
@@ -424,35 +363,5 @@ fn aggregate(expression: &Expression) -> bool {
         | Expression::Cast(inner, _) => aggregate(inner),
         Expression::Operation(left, _, right) => aggregate(left) || aggregate(right),
         _ => false,
-    }
-}
-
-/// The name that PostgreSQL gives to an output column without an alias.
-fn title(expression: &Expression) -> String {
-    named(expression).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
-}
-
-/// A name, and whether it is a strong one; a weak one, a type's, yields to a cast around it.
-fn named(expression: &Expression) -> Option<(String, bool)> {
-    let strong = |name: &str| Some((name.to_owned(), true));
-    match expression {
-        Expression::Column(_, name) => strong(name),
-        Expression::Call(name, _) => strong(&name.name),
-        Expression::Cast(inner, kind) => match named(inner) {
-            Some((name, true)) => Some((name, true)),
-            _ => Some((kind.clone(), false)),
-        },
-        Expression::Query(query) => match query.columns.first() {
-            Some((_, Some(alias))) => strong(alias),
-            Some((inner, None)) => named(inner),
-            None => strong("column1"),
-        },
-        Expression::Exists(_) => strong("exists"),
-        Expression::Case(_, other) => match other.as_deref().and_then(named) {
-            Some(found) if found.1 => Some(found),
-            _ => Some(("case".to_owned(), false)),
-        },
-        Expression::Array(_) => strong("array"),
-        _ => None,
     }
 }

@@ -3,7 +3,9 @@
 //! Must not look at data. What the grammar does not know is answered as PostgreSQL answers a
 //! syntax error, so a statement outside the model is noticed at once.
 
+mod create;
 mod expression;
+mod query;
 mod statement;
 
 use super::ast::{Name, Statement};

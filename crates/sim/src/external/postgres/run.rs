@@ -4,19 +4,25 @@
 
 mod access;
 mod databases;
+mod place;
 mod roles;
+mod setting;
 mod tables;
+mod transaction;
 
 use std::cell::RefCell;
 use std::time::Duration;
 
 use super::ast::{Expression, Query, Statement};
-use super::data::{Data, Database, Role, Slot};
+use super::data::{Data, Slot};
 use super::evaluate::{Effect, Scope};
 use super::refusal::Refusal;
-use super::session::{Block, State, Temporary};
-use super::settings;
+use super::session::{Block, State};
 use super::value::{Relation, Value};
+pub(super) use setting::check_setting;
+use setting::{alter_system, set, show};
+pub(super) use transaction::{Undo, commit, rollback, undo};
+use transaction::{begin, end, savepoint, touch_database, touch_role, undo_in};
 
 /// What a statement answers.
 #[derive(Default)]
@@ -33,15 +39,6 @@ impl Done {
     fn tag(tag: &str) -> Done {
         Done { tag: tag.to_owned(), ..Done::default() }
     }
-}
-
-/// How one thing was before a transaction touched it.
-#[derive(Clone, Debug)]
-pub(super) enum Undo {
-    Role(String, Option<Role>),
-    Database(String, Option<Database>),
-    Slot(String, Option<Slot>),
-    Temporary(String, Option<Temporary>),
 }
 
 type Ran = Result<Done, Refusal>;
@@ -268,167 +265,6 @@ fn carry_out(
         },
     }
     Ok(())
-}
-
-fn show(state: &State, data: &Data, name: &str) -> Ran {
-    if name == "all" {
-        let mut relation = Relation::new(&["name", "setting", "description"]);
-        for setting in settings::all(state.server.version.major) {
-            let value = state.show(data, setting.name)?;
-            let row = vec![Value::text(setting.name), Value::Text(value), Value::text("")];
-            relation.rows.push(row);
-        }
-        return Ok(Done { rows: Some(relation), ..Done::tag("SHOW") });
-    }
-    let title = settings::find(name, state.server.version.major).map_or(name, |one| one.name);
-    let mut relation = Relation::new(&[title]);
-    relation.rows.push(vec![Value::Text(state.show(data, name)?)]);
-    Ok(Done { rows: Some(relation), ..Done::tag("SHOW") })
-}
-
-/// The kept name and value of a setting that a session may set.
-pub(super) fn check_setting(
-    state: &State,
-    name: &str,
-    value: &str,
-) -> Result<(String, String), Refusal> {
-    match settings::find(name, state.server.version.major) {
-        Some(setting) => {
-            let cannot = match setting.context {
-                "internal" => Some(format!("parameter \"{}\" cannot be changed", setting.name)),
-                "postmaster" => Some(format!(
-                    "parameter \"{}\" cannot be changed without restarting the server",
-                    setting.name
-                )),
-                "sighup" => Some(format!("parameter \"{}\" cannot be changed now", setting.name)),
-                _ => None,
-            };
-            if let Some(message) = cannot.filter(|_| setting.name != "transaction_read_only") {
-                return Err(Refusal::new("55P02", &message));
-            }
-            Ok((setting.name.to_owned(), setting.parse(value)?))
-        }
-        None if settings::is_custom(name) => Ok((name.to_lowercase(), value.to_owned())),
-        None => Err(settings::unknown(name)),
-    }
-}
-
-fn set(state: &mut State, local: bool, name: &str, value: Option<&str>) -> Ran {
-    let mut done = Done::tag("SET");
-    let Some(value) = value else {
-        state.settings.remove(&name.to_lowercase());
-        state.local.remove(&name.to_lowercase());
-        return Ok(done);
-    };
-    let (name, kept) = check_setting(state, name, value)?;
-    if local && state.block == Block::None {
-        let message = "SET LOCAL can only be used in transaction blocks";
-        done.warning = Some(Refusal::new("25P01", message));
-    }
-    let layer = if local { &mut state.local } else { &mut state.settings };
-    layer.insert(name, kept);
-    Ok(done)
-}
-
-fn begin(state: &mut State, read_only: Option<bool>) -> Done {
-    let mut done = Done::tag("BEGIN");
-    if state.block != Block::None {
-        let message = "there is already a transaction in progress";
-        done.warning = Some(Refusal::new("25001", message));
-    } else {
-        state.read_only = read_only;
-    }
-    state.block = Block::Open;
-    done
-}
-
-fn end(state: &mut State, data: &mut Data, keep: bool) -> Done {
-    let failed = state.block == Block::Failed;
-    let mut done = Done::tag(if keep && !failed { "COMMIT" } else { "ROLLBACK" });
-    if state.block == Block::None {
-        let message = "there is no transaction in progress";
-        done.warning = Some(Refusal::new("25P01", message));
-    }
-    if !keep || failed {
-        undo_in(state, data, 0);
-    }
-    close(state);
-    done
-}
-
-fn close(state: &mut State) {
-    state.undo.clear();
-    state.savepoints.clear();
-    state.local.clear();
-    state.read_only = None;
-    state.block = Block::None;
-    state.temporary.retain(|_, one| !one.drop_on_commit);
-}
-
-fn savepoint(state: &State, name: &str) -> Result<usize, Refusal> {
-    let found = state.savepoints.iter().rposition(|one| one.0 == name);
-    found.ok_or_else(|| Refusal::new("3B001", &format!("savepoint \"{name}\" does not exist")))
-}
-
-/// The end of an implicit transaction that went well.
-pub(super) fn commit(state: &mut State) {
-    close(state);
-}
-
-/// The end of an implicit transaction that failed.
-pub(super) fn rollback(state: &mut State) {
-    undo(state, 0);
-    close(state);
-}
-
-/// Takes back what was done after the first `keep` changes.
-pub(super) fn undo(state: &mut State, keep: usize) {
-    let server = state.server.clone();
-    undo_in(state, &mut server.data(), keep);
-}
-
-fn undo_in(state: &mut State, data: &mut Data, keep: usize) {
-    fn restore<T>(map: &mut std::collections::BTreeMap<String, T>, name: String, old: Option<T>) {
-        match old {
-            Some(old) => drop(map.insert(name, old)),
-            None => drop(map.remove(&name)),
-        }
-    }
-    while state.undo.len() > keep {
-        match state.undo.pop() {
-            Some(Undo::Role(name, old)) => restore(&mut data.roles, name, old),
-            Some(Undo::Database(name, old)) => restore(&mut data.databases, name, old),
-            Some(Undo::Slot(name, old)) => restore(&mut data.slots, name, old),
-            Some(Undo::Temporary(name, old)) => restore(&mut state.temporary, name, old),
-            None => {}
-        }
-    }
-}
-
-fn touch_role(state: &mut State, data: &Data, name: &str) {
-    state.undo.push(Undo::Role(name.to_owned(), data.roles.get(name).cloned()));
-}
-
-fn touch_database(state: &mut State, data: &Data, name: &str) {
-    state.undo.push(Undo::Database(name.to_owned(), data.databases.get(name).cloned()));
-}
-
-fn alter_system(state: &State, data: &mut Data, name: &str, value: Option<&str>) -> Ran {
-    if !data.is_superuser(&state.user) {
-        let message = format!("permission denied to set parameter \"{name}\"");
-        return Err(Refusal::new("42501", &message));
-    }
-    let Some(setting) = settings::find(name, state.server.version.major) else {
-        return Err(settings::unknown(name));
-    };
-    match value {
-        Some(value) => {
-            let kept = setting.parse(value)?;
-            data.automatic.insert(setting.name.to_owned(), kept);
-        }
-        None => drop(data.automatic.remove(setting.name)),
-    }
-    Ok(Done::tag("ALTER SYSTEM"))
 }
 
 /// An expression over one row of a table.

@@ -125,7 +125,7 @@ fn table(
     name: &Name,
     to: &[String],
 ) -> Result<(), Refusal> {
-    let place = super::tables::place(state, data, name)?;
+    let place = super::place::place(state, data, name)?;
     let database = state.database.clone();
     touch_database(state, data, &database);
     let found = data.databases.get_mut(&database).and_then(|one| one.tables.get_mut(&place));

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 
+use super::place::{is_temporary, owned, place, schema_of, writable};
 use super::{Done, Ran, Undo, over_row, touch_database};
 use crate::external::postgres::ast::{CreateTable, Expression, Name, Query};
 use crate::external::postgres::catalog;
@@ -13,20 +14,6 @@ use crate::external::postgres::functions;
 use crate::external::postgres::refusal::Refusal;
 use crate::external::postgres::session::{State, Temporary};
 use crate::external::postgres::value::Value;
-
-/// Schema and name of the user's table that a name means.
-pub(super) fn place(state: &State, data: &Data, name: &Name) -> Result<(String, String), Refusal> {
-    let scope = Scope { state, data, effects: RefCell::default() };
-    match catalog::find(&scope, name) {
-        Some((schema, _)) => Ok((schema, name.name.clone())),
-        None => Err(catalog::absent(name)),
-    }
-}
-
-fn is_temporary(state: &State, name: &Name) -> bool {
-    matches!(name.schema.as_deref(), None | Some("pg_temp"))
-        && state.temporary.contains_key(&name.name)
-}
 
 pub(super) fn create(state: &mut State, data: &mut Data, wanted: &CreateTable) -> Ran {
     let name = &wanted.name.name;
@@ -89,57 +76,6 @@ fn column(name: &str) -> crate::external::postgres::ast::TableColumn {
     }
 }
 
-/// Where a new table goes: none is the session's temporary schema.
-fn schema_of(state: &State, data: &Data, wanted: &CreateTable) -> Result<Option<String>, Refusal> {
-    let database = data.databases.get(&state.database);
-    let Some(database) = database else { return Ok(None) };
-    let said = wanted.name.schema.clone();
-    if wanted.temporary || said.as_deref() == Some("pg_temp") {
-        if said.as_deref().is_some_and(|schema| schema != "pg_temp") {
-            let message = "cannot create temporary relation in non-temporary schema";
-            return Err(Refusal::new("42P16", message));
-        }
-        if !data.may(&state.user, database, 'T') {
-            let message = format!(
-                "permission denied to create temporary tables in database \"{}\"",
-                state.database
-            );
-            return Err(Refusal::new("42501", &message));
-        }
-        return Ok(None);
-    }
-    let path = match said {
-        Some(schema) => vec![schema],
-        None => state.search_path(data),
-    };
-    let known =
-        |schema: &&String| database.schemas.contains_key(*schema) || *schema == "pg_catalog";
-    let Some(schema) = path.iter().find(known) else {
-        let first = wanted.name.schema.as_ref();
-        return Err(match first {
-            Some(schema) => Refusal::new("3F000", &format!("schema \"{schema}\" does not exist")),
-            None => Refusal::new("3F000", "no schema has been selected to create in"),
-        });
-    };
-    if schema == "pg_catalog" && !data.is_superuser(&state.user) {
-        return Err(Refusal::new("42501", "permission denied for schema pg_catalog"));
-    }
-    if schema == "pg_catalog" {
-        let message = format!("permission denied to create \"pg_catalog.{}\"", wanted.name.name);
-        let detail = "System catalog modifications are currently disallowed.";
-        return Err(Refusal::new("42501", &message).detail(detail));
-    }
-    let owner = match database.schemas[schema].as_str() {
-        "pg_database_owner" => database.owner.clone(),
-        owner => owner.to_owned(),
-    };
-    let open = schema == "public" && state.server.version.major < 15;
-    if !open && !data.is_superuser(&state.user) && !data.is_member(&state.user, &owner) {
-        return Err(Refusal::new("42501", &format!("permission denied for schema {schema}")));
-    }
-    Ok(Some(schema.clone()))
-}
-
 pub(super) fn remove(state: &mut State, data: &mut Data, names: &[Name], if_exists: bool) -> Ran {
     for name in names {
         if is_temporary(state, name) {
@@ -164,35 +100,6 @@ pub(super) fn remove(state: &mut State, data: &mut Data, names: &[Name], if_exis
         }
     }
     Ok(Done::tag("DROP TABLE"))
-}
-
-fn owned(state: &State, data: &Data, place: &(String, String)) -> Result<(), Refusal> {
-    let table = data.databases.get(&state.database).and_then(|one| one.tables.get(place));
-    let ours = table.is_some_and(|table| data.is_member(&state.user, &table.owner));
-    if ours || data.is_superuser(&state.user) {
-        return Ok(());
-    }
-    Err(Refusal::new("42501", &format!("must be owner of table {}", place.1)))
-}
-
-fn writable(
-    state: &State,
-    data: &Data,
-    place: &(String, String),
-    privilege: &str,
-) -> Result<(), Refusal> {
-    let table = data.databases.get(&state.database).and_then(|one| one.tables.get(place));
-    let may = table.is_some_and(|table| {
-        data.is_member(&state.user, &table.owner)
-            || table.grants.iter().any(|(to, held)| {
-                (held == privilege || held == "all")
-                    && (to == "public" || data.is_member(&state.user, to))
-            })
-    });
-    if may || data.is_superuser(&state.user) {
-        return Ok(());
-    }
-    Err(Refusal::new("42501", &format!("permission denied for table {}", place.1)))
 }
 
 /// Works on a table's copy and puts it back: a failure leaves the table as it was.
