@@ -55,7 +55,12 @@ fn bring_up_takes_at_most_twenty_writes_and_the_login_works() {
         let writes = bench.writes();
         println!("bring-up: {} API writes besides Events", writes.len());
         assert!(writes.len() <= 20, "{} writes: {writes:#?}", writes.len());
-        assert_eq!(operator.tap.said().len(), 2, "a role and a database: {:?}", operator.tap.said());
+        assert_eq!(
+            operator.tap.said().len(),
+            2,
+            "a role and a database: {:?}",
+            operator.tap.said()
+        );
         let wrong = login::login(&bench.world, NAME, ("admin", "wrong", "mydb")).await;
         assert!(wrong.is_err_and(|said| said.starts_with("28P01")));
         login::write_rows(&bench.world).await;

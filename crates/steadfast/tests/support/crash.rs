@@ -6,7 +6,7 @@ use std::time::Duration;
 use sim::faults::{Crash, Effect, Match, Often, Rule};
 
 use super::tap::Mischief;
-use super::{Bench, OPERATOR, Operator, login, portrait, rules};
+use super::{Bench, NAME, OPERATOR, Operator, determinism, login, portrait, rules};
 
 /// A history in three parts: what happens before the operator whose writes count is started, what
 /// the user then does, and when it is over.
@@ -19,8 +19,8 @@ pub(crate) struct Story {
     pub(crate) act: fn(&Bench),
     /// Whether it is over.
     pub(crate) over: fn(&Bench) -> bool,
-    /// Whether rows were written that must be there at the end.
-    pub(crate) rows: bool,
+    /// How the end is proved.
+    pub(crate) proof: Proof,
 }
 
 /// Where a story begins.
@@ -30,6 +30,19 @@ pub(crate) enum Before {
     Nothing,
     /// A Ready Database with rows in it.
     Ready,
+}
+
+/// What else must be true at the end.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Proof {
+    /// The state of the cluster says it all.
+    State,
+    /// The application logs in with the Secret's password.
+    Login,
+    /// It also finds the rows that were written before.
+    Rows,
+    /// It finds them after the same manifest was applied again.
+    RowsAfterReturn,
 }
 
 /// What goes wrong in one run.
@@ -55,8 +68,65 @@ pub(crate) struct End {
 const PATIENCE: Duration = Duration::from_secs(900);
 
 impl Story {
+    /// The story with everything that can go wrong at one place, each compared with the story
+    /// without trouble. Prints and answers how many runs there were.
+    pub(crate) fn matrix(self, name: &str) -> usize {
+        let told = self.simulated(Wrong::Nothing);
+        let mut wrongs: Vec<Wrong> = (1..=told.writes)
+            .flat_map(|n| {
+                [Wrong::Crash(Crash::Before(n)), Wrong::Crash(Crash::After(n)), Wrong::LostReply(n)]
+            })
+            .collect();
+        wrongs.extend((1..=told.statements).flat_map(|n| {
+            [Mischief::CrashBefore, Mischief::CrashAfter, Mischief::LostReply]
+                .map(|mischief| Wrong::Sql(n, mischief))
+        }));
+        self.compare(name, &told, &wrongs)
+    }
+
+    /// Crashes of the recovery from a crash: every third place of the first, some of the second.
+    pub(crate) fn pairs(self, name: &str) -> usize {
+        let told = self.simulated(Wrong::Nothing);
+        let firsts = (1..=told.writes).step_by(3);
+        let wrongs: Vec<Wrong> = firsts
+            .flat_map(|n| [1, 2, 4].map(|m| Wrong::Pair(Crash::After(n), Crash::After(m))))
+            .collect();
+        self.compare(name, &told, &wrongs)
+    }
+
+    fn compare(self, name: &str, told: &End, wrongs: &[Wrong]) -> usize {
+        let mut restarts = 0;
+        for wrong in wrongs {
+            let end = self.simulated(*wrong);
+            restarts += end.restarts;
+            let lines = told.portrait.lines().zip(end.portrait.lines());
+            let different = lines.enumerate().find(|(_, (one, other))| one != other);
+            assert!(different.is_none(), "{name}, {wrong:?}: {different:?}\n{}", end.portrait);
+            assert_eq!(told.portrait.len(), end.portrait.len(), "{name}, {wrong:?}");
+            match wrong {
+                Wrong::Crash(_) | Wrong::Sql(_, Mischief::CrashBefore | Mischief::CrashAfter) => {
+                    assert_eq!(end.restarts, 1, "{name}, {wrong:?}: the crash did not happen");
+                }
+                Wrong::Pair(..) => assert!(end.restarts >= 1, "{name}, {wrong:?}"),
+                Wrong::Nothing | Wrong::LostReply(_) | Wrong::Sql(_, Mischief::LostReply) => {}
+            }
+        }
+        println!(
+            "{name}: {} writes, {} SQL statements, {} runs, {restarts} crashes: same end",
+            told.writes,
+            told.statements,
+            wrongs.len()
+        );
+        assert!(!wrongs.is_empty(), "{name}: nothing was tried");
+        wrongs.len()
+    }
+
+    fn simulated(self, wrong: Wrong) -> End {
+        determinism::run(self.seed, move || async move { self.run(wrong).await })
+    }
+
     /// Runs the story with one thing going wrong.
-    pub(crate) async fn run(&self, wrong: Wrong) -> End {
+    async fn run(&self, wrong: Wrong) -> End {
         let bench = Bench::new(self.seed);
         rules::install(&bench.world);
         self.begin(&bench).await;
@@ -65,8 +135,7 @@ impl Story {
         (self.act)(&bench);
         let mut restarts = 0;
         let began = tokio::time::Instant::now();
-        while !(self.over)(&bench) || operator.handle.crashed() {
-            assert!(began.elapsed() < PATIENCE, "{wrong:?}: not over: {}", bench.says(super::NAME));
+        loop {
             if operator.handle.crashed() {
                 operator.kill();
                 restarts += 1;
@@ -74,14 +143,19 @@ impl Story {
                 if let (Wrong::Pair(_, second), 1) = (wrong, restarts) {
                     operator.handle.crash_at(Some(second));
                 }
+            } else if self.is_over(&bench).await {
+                break;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(began.elapsed() < PATIENCE, "{wrong:?}: not over: {}", bench.says(NAME));
+            tokio::time::sleep(Duration::from_millis(250)).await;
         }
         let (writes, statements) = (operator.handle.writes(), operator.tap.said().len());
         // Long enough for every write that a false end would still bring about.
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!((self.over)(&bench), "{wrong:?}: it did not last: {}", bench.says(super::NAME));
-        if self.rows {
+        assert!(self.is_over(&bench).await, "{wrong:?}: it did not last: {}", bench.says(NAME));
+        if self.proof == Proof::RowsAfterReturn {
+            bench.apply(super::TEST_DB);
+            bench.settle(NAME).await;
             assert_eq!(login::rows(&bench.world).await.as_deref(), Ok(login::ROWS), "{wrong:?}");
         }
         let broken = bench.world.violations();
@@ -90,16 +164,23 @@ impl Story {
         End { portrait: portrait::of(&bench.world), writes, statements, restarts }
     }
 
+    async fn is_over(&self, bench: &Bench) -> bool {
+        (self.over)(bench)
+            && match self.proof {
+                Proof::State | Proof::RowsAfterReturn => true,
+                Proof::Login => login::application(&bench.world).await.is_ok(),
+                Proof::Rows => login::rows(&bench.world).await.as_deref() == Ok(login::ROWS),
+            }
+    }
+
     async fn begin(&self, bench: &Bench) {
         if self.before == Before::Nothing {
             return;
         }
         let operator = bench.operator();
         bench.apply(super::TEST_DB);
-        bench.settle(super::NAME).await;
-        if self.rows {
-            login::write_rows(&bench.world).await;
-        }
+        bench.settle(NAME).await;
+        login::write_rows(&bench.world).await;
         operator.kill();
     }
 
@@ -108,7 +189,8 @@ impl Story {
             Wrong::Nothing => {}
             Wrong::Crash(crash) | Wrong::Pair(crash, _) => operator.handle.crash_at(Some(crash)),
             Wrong::LostReply(nth) => {
-                let rule = Rule::new(Match::writes().by(OPERATOR), Often::Nth(nth), Effect::LostReply);
+                let when = Match::writes().by(OPERATOR);
+                let rule = Rule::new(when, Often::Nth(nth), Effect::LostReply);
                 bench.world.cluster.with(|core| core.faults.add(rule));
             }
             Wrong::Sql(nth, mischief) => operator.tap.at(nth, mischief),

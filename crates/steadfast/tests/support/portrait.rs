@@ -1,19 +1,12 @@
 //! The end state of a world as text, without what may differ between two good histories: uids,
-//! times, versions, addresses, passwords.
+//! times, versions, addresses, passwords, digests over uids.
 
 use serde_json::{Map, Value};
 use sim::world::World;
 
 /// Kinds whose objects belong to a Database.
-const KINDS: [&str; 7] = [
-    "Database",
-    "StatefulSet",
-    "Service",
-    "ConfigMap",
-    "Secret",
-    "PersistentVolumeClaim",
-    "Pod",
-];
+const KINDS: [&str; 7] =
+    ["Database", "StatefulSet", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim", "Pod"];
 
 /// The end state of the namespace `default`.
 pub(crate) fn of(world: &World) -> String {
@@ -47,10 +40,8 @@ fn uids(world: &World) -> Vec<(String, &'static str)> {
                 }
             }
             let labels = &object["metadata"]["labels"];
-            found.extend(labels["controller-revision-hash"].as_str().map(|r| (r.to_owned(), "REVISION")));
-            let annotations = &object["metadata"]["annotations"];
             found.extend(
-                annotations["steadfast.dev/applied"].as_str().map(|d| (d.to_owned(), "DIGEST")),
+                labels["controller-revision-hash"].as_str().map(|r| (r.to_owned(), "REVISION")),
             );
         }
     }
@@ -86,10 +77,15 @@ fn without_times(value: Value) -> Value {
     match value {
         Value::Object(members) => {
             let kept = members.into_iter().filter(|(key, value)| {
-                let time = value.as_str().is_some_and(|t| t.len() >= 20 && t.ends_with('Z') && t.contains('T'));
-                !time && key != "observedGeneration" && key != "collisionCount"
+                let time = value
+                    .as_str()
+                    .is_some_and(|t| t.len() >= 20 && t.ends_with('Z') && t.contains('T'));
+                let counted = ["observedGeneration", "collisionCount", "steadfast.dev/intent"];
+                !time && !counted.contains(&key.as_str())
             });
-            Value::Object(kept.map(|(key, value)| (key, without_times(value))).collect::<Map<_, _>>())
+            Value::Object(
+                kept.map(|(key, value)| (key, without_times(value))).collect::<Map<_, _>>(),
+            )
         }
         Value::Array(items) => Value::Array(items.into_iter().map(without_times).collect()),
         other => other,

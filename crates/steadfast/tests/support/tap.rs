@@ -66,7 +66,8 @@ impl Tap {
 }
 
 /// Statements that change something and stay.
-const CHANGES: [&str; 6] = ["CREATE ROLE", "CREATE DATABASE", "ALTER", "GRANT", "REVOKE", "COMMENT"];
+const CHANGES: [&str; 6] =
+    ["CREATE ROLE", "CREATE DATABASE", "ALTER", "GRANT", "REVOKE", "COMMENT"];
 
 /// A dialer with a tap on every connection.
 pub(crate) struct TappingDialer {
