@@ -96,7 +96,27 @@ fn report(door: &mut Door, namespace: &Value, left: &[(Key, Value)]) {
         "Some content in the namespace has finalizers remaining: {} instances",
         list(&finalizers, "in")
     );
-    let conditions = [
+    let conditions = conditions(namespace, &remaining, &blocking, finalizers.is_empty());
+    let mut wanted = namespace.clone();
+    let now = field::stamp(door.now());
+    let conditions: Vec<Value> = conditions
+        .into_iter()
+        .map(|mut one| {
+            if one.get("lastTransitionTime").is_none_or(Value::is_null) {
+                one["lastTransitionTime"] = json!(now);
+            }
+            one
+        })
+        .collect();
+    wanted["status"]["conditions"] = json!(conditions);
+    if wanted != *namespace {
+        let _ = door.update_status(NAMESPACES, wanted);
+    }
+}
+
+/// The five conditions of a namespace that is going; `free` says that no finalizer holds it.
+fn conditions(namespace: &Value, remaining: &str, blocking: &str, free: bool) -> [Value; 5] {
+    [
         condition(
             namespace,
             "NamespaceDeletionDiscoveryFailure",
@@ -118,34 +138,15 @@ fn report(door: &mut Door, namespace: &Value, left: &[(Key, Value)]) {
             "All content successfully deleted, may be waiting on finalization",
             false,
         ),
-        condition(namespace, "NamespaceContentRemaining", "SomeResourcesRemain", &remaining, true),
+        condition(namespace, "NamespaceContentRemaining", "SomeResourcesRemain", remaining, true),
         condition(
             namespace,
             "NamespaceFinalizersRemaining",
-            if finalizers.is_empty() { "ContentHasNoFinalizers" } else { "SomeFinalizersRemain" },
-            if finalizers.is_empty() {
-                "All content-preserving finalizers finished"
-            } else {
-                &blocking
-            },
-            !finalizers.is_empty(),
+            if free { "ContentHasNoFinalizers" } else { "SomeFinalizersRemain" },
+            if free { "All content-preserving finalizers finished" } else { blocking },
+            !free,
         ),
-    ];
-    let mut wanted = namespace.clone();
-    let now = field::stamp(door.now());
-    let conditions: Vec<Value> = conditions
-        .into_iter()
-        .map(|mut one| {
-            if one.get("lastTransitionTime").is_none_or(Value::is_null) {
-                one["lastTransitionTime"] = json!(now);
-            }
-            one
-        })
-        .collect();
-    wanted["status"]["conditions"] = json!(conditions);
-    if wanted != *namespace {
-        let _ = door.update_status(NAMESPACES, wanted);
-    }
+    ]
 }
 
 fn condition(namespace: &Value, kind: &str, reason: &str, message: &str, holds: bool) -> Value {

@@ -221,18 +221,42 @@ impl<'a> Entry<'a> {
             )
         };
         if major != self.version.major {
-            self.say("FATAL", "database files are incompatible with server");
-            let detail = format!(
-                "The data directory was initialized by PostgreSQL version {major}, which is not \
-                 compatible with this version {}.",
-                self.version.shown()
-            );
-            self.say("DETAIL", &detail);
-            return Err(self.fail(1));
+            return Err(self.incompatible(major));
         }
         let mut files = self.launch.files.clone();
         files.insert(format!("{}/postgresql.conf", self.folder), configuration);
         files.insert(format!("{}/pg_hba.conf", self.folder), rules);
+        let all = self.settings(&files, automatic)?;
+        self.check(&all)?;
+        let rules = self.rules(&files, &all)?;
+        Ok(Server::new(Start {
+            version: self.version,
+            data: data.clone(),
+            now: self.launch.now,
+            settings: all,
+            rules,
+            files,
+            random: self.random.u64(..),
+        }))
+    }
+
+    fn incompatible(&mut self, major: u32) -> Failed {
+        self.say("FATAL", "database files are incompatible with server");
+        let detail = format!(
+            "The data directory was initialized by PostgreSQL version {major}, which is not \
+                 compatible with this version {}.",
+            self.version.shown()
+        );
+        self.say("DETAIL", &detail);
+        self.fail(1)
+    }
+
+    /// All settings: file, then `ALTER SYSTEM`, then the command line.
+    fn settings(
+        &mut self,
+        files: &BTreeMap<String, String>,
+        automatic: BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, Failed> {
         let line = self.command_line();
         let file = |name: &str, default: &str| {
             let said = line.iter().rev().find(|entry| entry.0 == name).map(|entry| entry.1.clone());
@@ -265,9 +289,17 @@ impl<'a> Entry<'a> {
         let rules_path =
             all.get("hba_file").cloned().unwrap_or_else(|| file("hba_file", "pg_hba.conf"));
         all.insert("config_file".into(), path);
-        all.insert("hba_file".into(), rules_path.clone());
+        all.insert("hba_file".into(), rules_path);
         all.insert("data_directory".into(), self.folder.clone());
-        self.check(&all)?;
+        Ok(all)
+    }
+
+    fn rules(
+        &mut self,
+        files: &BTreeMap<String, String>,
+        all: &BTreeMap<String, String>,
+    ) -> Result<Vec<conf::Rule>, Failed> {
+        let rules_path = all.get("hba_file").cloned().unwrap_or_default();
         let Some(text) = files.get(&rules_path) else {
             let message =
                 format!("could not open file \"{rules_path}\": No such file or directory");
@@ -275,19 +307,7 @@ impl<'a> Entry<'a> {
             self.say("FATAL", &format!("could not load {rules_path}"));
             return Err(self.fail(1));
         };
-        let rules = match conf::host_rules(&rules_path, text) {
-            Ok(rules) => rules,
-            Err(complaints) => return Err(self.complain(&complaints)),
-        };
-        Ok(Server::new(Start {
-            version: self.version,
-            data: data.clone(),
-            now: self.launch.now,
-            settings: all,
-            rules,
-            files,
-            random: self.random.u64(..),
-        }))
+        conf::host_rules(&rules_path, text).map_err(|complaints| self.complain(&complaints))
     }
 
     fn complain(&mut self, complaints: &[Refusal]) -> Failed {

@@ -22,6 +22,9 @@ pub(super) fn call(scope: &Scope, name: &Name, arguments: &[Value]) -> Answer {
         Ok(answer)
     };
     match (name.name.as_str(), arguments.len()) {
+        ("pg_database_collation_actual_version" | "shobj_description" | "pg_get_userbyid", _) => {
+            of_catalog(scope, name, arguments)
+        }
         ("version", 0) => Ok(Value::Text(state.server.version.long())),
         ("current_setting", 1) => state.show(scope.data, &text(0)).map(Value::Text),
         ("current_setting", 2) => match state.show(scope.data, &text(0)) {
@@ -49,24 +52,7 @@ pub(super) fn call(scope: &Scope, name: &Name, arguments: &[Value]) -> Answer {
             };
             Ok(Value::Text(stamp(at)))
         }
-        ("pg_get_userbyid", 1) => {
-            let oid = text(0);
-            let role = scope.data.roles.iter().find(|(_, role)| role.oid.to_string() == oid);
-            let unknown = || format!("unknown (OID={oid})");
-            Ok(Value::Text(role.map_or_else(unknown, |(name, _)| name.clone())))
-        }
-        ("shobj_description", 2) => {
-            let database = by_oid(scope, &text(0));
-            Ok(Value::optional(database.and_then(|one| one.1.comment.as_deref())))
-        }
         ("obj_description", 1 | 2) => Ok(Value::Null),
-        ("pg_database_collation_actual_version", 1) => {
-            let recorded = by_oid(scope, &text(0)).map(|one| one.1.collation_version.is_some());
-            Ok(match recorded {
-                Some(true) => Value::Text(state.server.collation_version()),
-                _ => Value::Null,
-            })
-        }
         ("pg_encoding_to_char", 1) => Ok(Value::text("UTF8")),
         ("pg_database_size", 1) => Ok(Value::Integer(7_500_000)),
         ("pg_size_pretty", 1) => Ok(Value::Text(format!("{} bytes", text(0)))),
@@ -92,6 +78,13 @@ pub(super) fn call(scope: &Scope, name: &Name, arguments: &[Value]) -> Answer {
             let found = super::catalog::relation(scope, &wanted).is_ok();
             Ok(if found { Value::Text(bare) } else { Value::Null })
         }
+        _ => lenient(name, arguments),
+    }
+}
+
+/// Functions that take NULL for a value among others.
+fn lenient(name: &Name, arguments: &[Value]) -> Answer {
+    match (name.name.as_str(), arguments.len()) {
         ("coalesce", _) => {
             Ok(arguments.iter().find(|one| !one.is_null()).cloned().unwrap_or(Value::Null))
         }
@@ -102,7 +95,42 @@ pub(super) fn call(scope: &Scope, name: &Name, arguments: &[Value]) -> Answer {
             let same = !arguments[0].is_null() && arguments[0].order(&arguments[1]).is_eq();
             Ok(if same { Value::Null } else { arguments[0].clone() })
         }
-        (_, 1..) if arguments.iter().any(Value::is_null) => Ok(Value::Null),
+        _ => strict(name, arguments),
+    }
+}
+
+/// Functions that look an object of the catalog up.
+fn of_catalog(scope: &Scope, name: &Name, arguments: &[Value]) -> Answer {
+    let text = |index: usize| arguments.get(index).and_then(Value::shown).unwrap_or_default();
+    match (name.name.as_str(), arguments.len()) {
+        ("pg_get_userbyid", 1) => {
+            let oid = text(0);
+            let role = scope.data.roles.iter().find(|(_, role)| role.oid.to_string() == oid);
+            let unknown = || format!("unknown (OID={oid})");
+            Ok(Value::Text(role.map_or_else(unknown, |(name, _)| name.clone())))
+        }
+        ("shobj_description", 2) => {
+            let database = by_oid(scope, &text(0));
+            Ok(Value::optional(database.and_then(|one| one.1.comment.as_deref())))
+        }
+        ("pg_database_collation_actual_version", 1) => {
+            let recorded = by_oid(scope, &text(0)).map(|one| one.1.collation_version.is_some());
+            Ok(match recorded {
+                Some(true) => Value::Text(scope.state.server.collation_version()),
+                _ => Value::Null,
+            })
+        }
+        _ => Err(missing(name, arguments)),
+    }
+}
+
+/// Functions that know nothing but their arguments, and answer NULL to NULL.
+fn strict(name: &Name, arguments: &[Value]) -> Answer {
+    if arguments.iter().any(Value::is_null) {
+        return Ok(Value::Null);
+    }
+    let text = |index: usize| arguments.get(index).and_then(Value::shown).unwrap_or_default();
+    match (name.name.as_str(), arguments.len()) {
         ("length" | "char_length", 1) => {
             Ok(Value::Integer(i64::try_from(text(0).chars().count()).unwrap_or(0)))
         }

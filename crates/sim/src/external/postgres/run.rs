@@ -102,6 +102,13 @@ fn dispatch(state: &mut State, data: &mut Data, statement: &Statement) -> Ran {
             state.block = Block::Open;
             Ok(Done::tag("ROLLBACK"))
         }
+        other => define(state, data, other),
+    }
+}
+
+/// Statements that change roles, databases or tables.
+fn define(state: &mut State, data: &mut Data, statement: &Statement) -> Ran {
+    match statement {
         Statement::CreateRole { name, login, options } => {
             roles::create(state, data, name, *login, options)
         }
@@ -146,6 +153,8 @@ fn dispatch(state: &mut State, data: &mut Data, statement: &Statement) -> Ran {
             _ => Err(Refusal::new("25P01", "LOCK TABLE can only be used in transaction blocks")),
         },
         Statement::Quiet(tag) => Ok(Done::tag(tag)),
+        // The rest is handled by `dispatch`, which asks here last.
+        _ => Err(Refusal::new("XX000", "statement was not dispatched")),
     }
 }
 
