@@ -139,7 +139,7 @@ pub struct DatabaseStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Reverts {
-    /// How many in a row, without a pause of an hour.
+    /// How many in a row, without a pause of ten minutes.
     #[schemars(with = "i32", range(min = 0))]
     pub count: u32,
     /// The last manager.
