@@ -6,6 +6,7 @@
 mod client;
 mod log;
 mod rule;
+mod storm;
 
 pub use client::{ClientId, Crash};
 pub use log::Entry;

@@ -294,7 +294,9 @@ fn fate(life: Life, effects: Vec<(RuleId, Effect)>, call: &Call) -> Fate {
                 fate.refused.get_or_insert(dispatch::denial(call, &message));
             }
             Effect::Stale(by) => fate.stale = fate.stale.max(by),
-            Effect::CutWatch(after) => fate.disturbance.cut_after = Some((rule, after)),
+            Effect::CutWatch(after) => {
+                fate.disturbance.cut_after.get_or_insert((rule, after));
+            }
             Effect::DuplicateEvents => fate.disturbance.duplicate = Some(rule),
             Effect::DelayEvents(by) => fate.disturbance.delay = Some((rule, by)),
             Effect::Gone => fate.gone = true,

@@ -114,6 +114,33 @@ async fn denials_read_like_admission_and_show_in_access_reviews() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rules_tell_objects_subresources_and_clients_apart() {
+    let cluster = Cluster::new(1);
+    let error = || Effect::Respond { code: 500, retry_after: None };
+    let patches = || Match::verbs(&["patch"]).on("", "configmaps");
+    let others = [
+        arm(&cluster, patches().subresource("status"), Often::Always, error()),
+        arm(&cluster, patches().within("kube-system"), Often::Always, error()),
+        arm(&cluster, patches().named("two"), Often::Always, error()),
+        arm(&cluster, patches().by("operator"), Often::Always, error()),
+        arm(&cluster, Match::writes().on("apps", "configmaps"), Often::Always, error()),
+    ];
+    let mine = arm(&cluster, patches().subresource("-").named("one"), Often::Every(2), error());
+    let api = config_maps(&cluster);
+    api.create(&PostParams::default(), &config_map("one")).await.unwrap();
+    let mut failures = Vec::new();
+    for round in 0..4 {
+        let change = json!({ "data": { "a": round.to_string() } });
+        let patched = api.patch("one", &PatchParams::default(), &Patch::Merge(&change)).await;
+        failures.push(patched.is_err());
+    }
+    assert_eq!(failures, [false, true, false, true]);
+    assert_eq!(fired(&cluster, mine), 2);
+    assert!(others.iter().all(|rule| fired(&cluster, *rule) == 0));
+    assert_eq!(cluster.with(|core| core.faults.fired_by_effect()["respond-500"]), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn stale_reads_answer_from_the_past() {
     let cluster = Cluster::new(1);
     let api = config_maps(&cluster);
@@ -194,6 +221,34 @@ async fn a_crash_before_or_after_a_write_ends_that_client_only() {
         assert_eq!(api.get("one").await.unwrap().name_any(), "one");
         assert_eq!(cluster.with(|core| core.faults.fired_by_effect()["crash"]), 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_makes_every_fault_happen_to_its_client_only() {
+    let cluster = Cluster::new(3);
+    let rules = cluster.with(|core| core.faults.storm("operator", 0.05));
+    assert_eq!(rules.len(), 15);
+    let calm = config_maps(&cluster);
+    let stormy: Api<ConfigMap> =
+        Api::default_namespaced(Client::new(cluster.client("operator").service(), "default"));
+    calm.create(&PostParams::default(), &config_map("one")).await.unwrap();
+    for round in 0..2000 {
+        let change = json!({ "data": { "a": round.to_string() } });
+        // Whatever happens to these, the world goes on.
+        let _ = stormy.patch("one", &PatchParams::default(), &Patch::Merge(&change)).await;
+        let _ = stormy.get("one").await;
+        if let Ok(events) = stormy.watch(&WatchParams::default(), "0").await {
+            let seen = events.take(4).collect::<Vec<_>>();
+            let _ = tokio::time::timeout(Duration::from_secs(1), seen).await;
+        }
+        calm.get("one").await.unwrap();
+        let fired = cluster.with(|core| core.faults.fired_by_effect());
+        if fired.values().all(|count| *count >= 10) {
+            return;
+        }
+    }
+    let fired = cluster.with(|core| core.faults.fired_by_effect());
+    panic!("not every fault happened ten times: {fired:?}");
 }
 
 async fn history(seed: u64) -> String {

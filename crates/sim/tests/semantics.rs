@@ -251,6 +251,9 @@ async fn a_namespace_that_ends_takes_nothing_new() {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace: Namespace = object(json!({ "metadata": { "name": "lab" } }));
     namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    let (code, message) = refused(namespaces.delete("default", &DeleteParams::default()).await);
+    assert_eq!(code, 403);
+    assert!(message.contains("this namespace may not be deleted"), "{message}");
     namespaces.delete("lab", &DeleteParams::default()).await.unwrap();
     let lab = namespaces.get("lab").await.unwrap();
     assert_eq!(lab.status.unwrap().phase.as_deref(), Some("Terminating"));

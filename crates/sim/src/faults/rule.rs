@@ -79,6 +79,18 @@ impl Match {
         self
     }
 
+    /// The same, but only for this subresource; `"-"` means the object itself.
+    pub fn subresource(mut self, subresource: &str) -> Match {
+        self.subresource = subresource.to_owned();
+        self
+    }
+
+    /// The same, but only in this namespace.
+    pub fn within(mut self, namespace: &str) -> Match {
+        self.namespace = namespace.to_owned();
+        self
+    }
+
     pub(super) fn hits(&self, asked: &Asked) -> bool {
         let equal = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
         let subresource = match self.subresource.as_str() {
