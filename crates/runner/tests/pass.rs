@@ -199,7 +199,15 @@ fn g_06_a_lost_reply_makes_no_second_object_and_no_second_write() {
         let _operator = bench.operator(Limits::default());
         bench.toy("a", json!({"text": "one"}));
         assert!(bench.reaches("a", "Ready", 5 * MINUTE).await);
-        assert_eq!(bench.world.list("ConfigMap", "default").iter().filter(|c| c["metadata"]["name"] == "a").count(), 1);
+        assert_eq!(
+            bench
+                .world
+                .list("ConfigMap", "default")
+                .iter()
+                .filter(|c| c["metadata"]["name"] == "a")
+                .count(),
+            1
+        );
     });
 }
 

@@ -93,7 +93,14 @@ async fn writes_of(bench: &real::Bench, user: &str) -> Vec<String> {
     log.iter()
         .filter(|e| e.is_write() && e.user == user && e.resource != "events")
         .map(|e| {
-            format!("{} {}/{} {} {}", e.verb, e.resource, e.subresource, e.name, Value::from(e.code))
+            format!(
+                "{} {}/{} {} {}",
+                e.verb,
+                e.resource,
+                e.subresource,
+                e.name,
+                Value::from(e.code)
+            )
         })
         .collect()
 }

@@ -26,20 +26,10 @@ use sim::world::World;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) const TOY: KindRef = KindRef {
-    group: "example.com",
-    version: "v1",
-    kind: "Toy",
-    plural: "toys",
-    namespaced: true,
-};
-pub(crate) const CONFIG_MAP: KindRef = KindRef {
-    group: "",
-    version: "v1",
-    kind: "ConfigMap",
-    plural: "configmaps",
-    namespaced: true,
-};
+pub(crate) const TOY: KindRef =
+    KindRef { group: "example.com", version: "v1", kind: "Toy", plural: "toys", namespaced: true };
+pub(crate) const CONFIG_MAP: KindRef =
+    KindRef { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
 
 const CRD: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
     "metadata": {"name": "toys.example.com"},
@@ -101,7 +91,8 @@ impl Controller for ToyController {
             uid: root.uid().to_owned(),
             manager: "steadfast/toy".to_owned(),
         };
-        let desired = Desired { intent: intent(root, &observed.resource.spec.text), id: id.clone() };
+        let desired =
+            Desired { intent: intent(root, &observed.resource.spec.text), id: id.clone() };
         let standing = desired.stand(observed.object(&id), &owner);
         let mut plan = Plan::idle();
         let (state, detail) = match standing {

@@ -53,6 +53,27 @@ pub(crate) async fn bench() -> Option<Bench> {
     testbed::require_or_skip().expect("the control plane's programs are required")?;
     require_postgres()?;
     let plane = ControlPlane::shared().await.expect("the control plane starts");
+    Some(bench_on(plane).await)
+}
+
+/// A control plane that also asks who may set owner references, as some distributions do; `None`
+/// where the machine lacks the programs.
+pub(crate) async fn strict_plane() -> Option<&'static ControlPlane> {
+    testbed::require_or_skip().expect("the control plane's programs are required")?;
+    require_postgres()?;
+    let options = testbed::Options {
+        api_server_arguments: vec![
+            "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
+        ],
+        ..testbed::Options::default()
+    };
+    let plane = ControlPlane::start(options).await.expect("the control plane starts");
+    // Tests share it to their end; it dies with this process.
+    Some(Box::leak(Box::new(plane)))
+}
+
+/// A namespace of its own on `plane`, with a node.
+pub(crate) async fn bench_on(plane: &'static ControlPlane) -> Bench {
     let client = plane.client().await.expect("a client");
     let crds: Vec<_> = steadfast::manifests::crds()
         .expect("the definitions are serialisable")
@@ -61,13 +82,16 @@ pub(crate) async fn bench() -> Option<Bench> {
         .collect();
     plane.install_crds(&crds).await.expect("the definitions are accepted");
     let namespace = plane.create_namespace("db").await.expect("a namespace");
-    apply(&client, &json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
-        "metadata": {"name": "local", "annotations":
-            {"storageclass.kubernetes.io/is-default-class": "true"}},
-        "provisioner": localnode::PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer",
-        "allowVolumeExpansion": true,
-    }))
+    apply(
+        &client,
+        &json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+            "metadata": {"name": "local", "annotations":
+                {"storageclass.kubernetes.io/is-default-class": "true"}},
+            "provisioner": localnode::PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer",
+            "allowVolumeExpansion": true,
+        }),
+    )
     .await;
     let options = localnode::Options {
         node_name: format!("local-{namespace}"),
@@ -75,7 +99,7 @@ pub(crate) async fn bench() -> Option<Bench> {
         ..localnode::Options::default()
     };
     let node = LocalNode::start(client.clone(), options).await.expect("the node starts");
-    Some(Bench { plane, client, namespace, node: Some(node) })
+    Bench { plane, client, namespace, node: Some(node) }
 }
 
 /// Nothing when PostgreSQL's programs are here; else `SKIPPED`, or a failure where asked.
@@ -126,10 +150,13 @@ impl Bench {
 
     /// Applies a Database with this spec, as `kubectl apply --server-side` does.
     pub(crate) async fn apply_database(&self, name: &str, spec: Value) -> Value {
-        apply(&self.client, &json!({
-            "apiVersion": "database.example.com/v1", "kind": "Database",
-            "metadata": {"name": name, "namespace": self.namespace}, "spec": spec,
-        }))
+        apply(
+            &self.client,
+            &json!({
+                "apiVersion": "database.example.com/v1", "kind": "Database",
+                "metadata": {"name": name, "namespace": self.namespace}, "spec": spec,
+            }),
+        )
         .await
     }
 
@@ -179,13 +206,21 @@ impl Bench {
         for (group, kind, plural) in
             [("", "Pod", "pods"), ("", "PersistentVolumeClaim", "persistentvolumeclaims")]
         {
-            for mut object in self.api(group, kind, plural).list(&ListParams::default()).await.into_iter().flatten() {
+            for mut object in self
+                .api(group, kind, plural)
+                .list(&ListParams::default())
+                .await
+                .into_iter()
+                .flatten()
+            {
                 object.metadata.managed_fields = None;
                 let shown = serde_json::to_string(&(&object.metadata, &object.data["status"]));
                 text.push_str(&format!("{kind}: {}\n", shown.unwrap_or_default()));
             }
         }
-        for event in self.api("", "Event", "events").list(&ListParams::default()).await.into_iter().flatten() {
+        for event in
+            self.api("", "Event", "events").list(&ListParams::default()).await.into_iter().flatten()
+        {
             let data = &event.data;
             text.push_str(&format!("Event: {} {}\n", data["reason"], data["message"]));
         }
@@ -268,11 +303,7 @@ impl PodDialer {
 }
 
 impl Dialer for PodDialer {
-    fn dial<'a>(
-        &'a self,
-        host: &'a str,
-        port: u16,
-    ) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
             let address = self.address(host).await?;
             let stream = tokio::net::TcpStream::connect((address.as_str(), port)).await?;
