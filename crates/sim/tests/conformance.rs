@@ -110,9 +110,7 @@ async fn a_real_server_answers_as_recorded() -> Result<()> {
     let client = kube::Client::try_from(config).context("build a client")?;
     let scenarios = scenario::all()?;
     let outcomes: Vec<(&str, Result<Vec<Answer>>)> = futures::stream::iter(&scenarios)
-        .map(|scenario| async {
-            (scenario.name.as_str(), exchange::run(&client, scenario).await)
-        })
+        .map(|scenario| async { (scenario.name.as_str(), exchange::run(&client, scenario).await) })
         .buffered(8)
         .collect()
         .await;
@@ -149,6 +147,10 @@ fn the_readme_lists_every_known_difference() {
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let readme = flat(readme);
     for known in compare::known().unwrap() {
-        assert!(readme.contains(&flat(&known.difference)), "not in README.md: {}", known.difference);
+        assert!(
+            readme.contains(&flat(&known.difference)),
+            "not in README.md: {}",
+            known.difference
+        );
     }
 }

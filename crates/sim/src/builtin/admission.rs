@@ -37,7 +37,7 @@ fn mutate(
                 object["status"] = json!({ "phase": "Pending" });
             }
         }
-        ("", "services") => service(core, review, object)?,
+        ("", "services") => service(core, review, kind, object)?,
         ("apps", "statefulsets") if create && object["status"].is_null() => {
             object["status"] = json!({ "replicas": 0, "availableReplicas": 0 });
         }
@@ -208,7 +208,15 @@ fn growth(core: &mut Core, review: &Review, kind: &Kind, object: &Value) -> Resu
 }
 
 /// Cluster addresses: kept over updates, allocated from 10.96.0.0/16 otherwise.
-fn service(core: &mut Core, review: &Review, object: &mut Value) -> Result<(), Failure> {
+fn service(
+    core: &mut Core,
+    review: &Review,
+    kind: &Kind,
+    object: &mut Value,
+) -> Result<(), Failure> {
+    if let Some(old) = review.old.as_deref() {
+        drop_of_old_type(old, object);
+    }
     if field::text(object, "/spec/type") == "ExternalName" {
         return Ok(());
     }
@@ -218,8 +226,11 @@ fn service(core: &mut Core, review: &Review, object: &mut Value) -> Result<(), F
             object["spec"]["clusterIP"] = json!(old);
         }
     }
-    if field::text(object, "/spec/clusterIP").is_empty() {
+    let wanted = field::text(object, "/spec/clusterIP").to_owned();
+    if wanted.is_empty() {
         object["spec"]["clusterIP"] = json!(free_address(core));
+    } else if review.operation == Operation::Create && wanted != "None" {
+        allocate(core, kind, object, &wanted)?;
     }
     object["spec"]["clusterIPs"] = json!([object["spec"]["clusterIP"]]);
     if object["status"].is_null() {
@@ -227,6 +238,62 @@ fn service(core: &mut Core, review: &Review, object: &mut Value) -> Result<(), F
     }
     node_ports(core, review, object);
     Ok(())
+}
+
+/// Takes out what the old type needed and the new one does not have, unless the request changed it.
+fn drop_of_old_type(old: &Value, object: &mut Value) {
+    let (was, is) = (field::text(old, "/spec/type"), field::text(object, "/spec/type").to_owned());
+    let outside = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
+    let mut lost: Vec<&str> = Vec::new();
+    if was != "ExternalName" && is == "ExternalName" {
+        lost.extend(["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"]);
+        lost.push("internalTrafficPolicy");
+    }
+    if outside(was) && !outside(&is) {
+        lost.push("externalTrafficPolicy");
+        let same = |port: &Value| {
+            let ports = field::list(old, "/spec/ports").iter();
+            ports.filter(|one| one["port"] == port["port"]).any(|one| {
+                one["nodePort"] == port["nodePort"] && one["protocol"] == port["protocol"]
+            })
+        };
+        if let Some(Value::Array(ports)) = object.pointer_mut("/spec/ports") {
+            for port in ports.iter_mut().filter(|port| same(port)) {
+                if let Some(port) = port.as_object_mut() {
+                    port.remove("nodePort");
+                }
+            }
+        }
+    }
+    if was == "LoadBalancer" && is != "LoadBalancer" {
+        lost.extend(["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    for member in lost {
+        if old["spec"].get(member) == object["spec"].get(member) {
+            field::remove(object, "/spec", member);
+        }
+    }
+}
+
+/// An address asked for by hand must be of the range, and free.
+fn allocate(core: &Core, kind: &Kind, object: &Value, wanted: &str) -> Result<(), Failure> {
+    let mut others = core.store.list(SERVICES.group, SERVICES.plural, None);
+    let why = if !wanted.starts_with("10.96.") {
+        format!(
+            "the provided IP ({wanted}) is not in the valid range. The range of the valid IPs is \
+             10.96.0.0/16"
+        )
+    } else if others.any(|(_, one)| field::text(one, "/spec/clusterIP") == wanted) {
+        "provided IP is already allocated".to_owned()
+    } else {
+        return Ok(());
+    };
+    let cause = crate::Cause::new(
+        "FieldValueInvalid",
+        "spec.clusterIPs",
+        format!("Invalid value: [\"{wanted}\"]: failed to allocate IP {wanted}: {why}"),
+    );
+    Err(Failure::invalid(kind, field::name(object), vec![cause]))
 }
 
 /// Ports of every node: kept over updates, drawn from 30000-32767 otherwise.

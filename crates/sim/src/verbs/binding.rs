@@ -19,9 +19,11 @@ impl Core {
             let text = format!("pod {} is being deleted, cannot be assigned to a host", key.name);
             return Err(Failure::conflict_on(&kind, &key.name, &text));
         }
+        let mut binding = kind.as_ref().clone();
+        binding.plural = "pods/binding".to_owned();
         if let Some(bound) = before["spec"]["nodeName"].as_str().filter(|name| !name.is_empty()) {
             let text = format!("pod {} is already assigned to node \"{bound}\"", key.name);
-            return Err(Failure::conflict_on(&kind, &key.name, &text));
+            return Err(Failure::conflict_on(&binding, &key.name, &text));
         }
         let mut object = before.clone();
         object["spec"]["nodeName"] = json!(node);

@@ -13,39 +13,39 @@ use super::scenario::folder;
 
 /// One place where an answer of the simulator is not the real server's.
 #[derive(Debug, Clone)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// Scenario, step and JSON pointer (below `code`, `media`, `warnings` or `body`).
-    pub scenario: String,
+    pub(crate) scenario: String,
     /// The step.
-    pub step: String,
+    pub(crate) step: String,
     /// The pointer.
-    pub path: String,
+    pub(crate) path: String,
     /// What the real server says.
-    pub real: Value,
+    pub(crate) real: Value,
     /// What the simulator says.
-    pub sim: Value,
+    pub(crate) sim: Value,
 }
 
 /// Differences of one kind, as the README lists them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub(crate) struct Known {
     /// The sentence that the README has too.
-    pub difference: String,
+    pub(crate) difference: String,
     /// Where it shows.
-    pub at: Vec<Place>,
+    pub(crate) at: Vec<Place>,
 }
 
 /// Where a known difference shows.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub(crate) struct Place {
     /// Scenario; `*` stands for every one.
-    pub scenario: String,
+    pub(crate) scenario: String,
     /// Step; `*` stands for every one.
-    pub step: String,
+    pub(crate) step: String,
     /// Beginning of the pointer; a segment `*` stands for any one.
-    pub path: String,
+    pub(crate) path: String,
 }
 
 impl Place {
@@ -62,13 +62,13 @@ impl Place {
 }
 
 /// The known differences.
-pub fn known() -> Result<Vec<Known>> {
+pub(crate) fn known() -> Result<Vec<Known>> {
     let text = std::fs::read_to_string(folder().join("known.yaml")).context("read known.yaml")?;
     serde_saphyr::from_str(&text).context("understand known.yaml")
 }
 
 /// Every difference between two transcripts of one scenario.
-pub fn differences(scenario: &str, real: &[Answer], sim: &[Answer]) -> Vec<Difference> {
+pub(crate) fn differences(scenario: &str, real: &[Answer], sim: &[Answer]) -> Vec<Difference> {
     let mut found = Vec::new();
     for (real, sim) in real.iter().zip(sim) {
         if real.code != sim.code {
@@ -117,7 +117,8 @@ fn walk(real: &Value, sim: &Value, path: String, found: &mut Vec<(String, Value,
             for name in names {
                 let null = Value::Null;
                 let segment = name.replace('~', "~0").replace('/', "~1");
-                let (one, other) = (one.get(name).unwrap_or(&null), other.get(name).unwrap_or(&null));
+                let (one, other) =
+                    (one.get(name).unwrap_or(&null), other.get(name).unwrap_or(&null));
                 walk(one, other, format!("{path}/{segment}"), found);
             }
         }
@@ -132,7 +133,7 @@ fn walk(real: &Value, sim: &Value, path: String, found: &mut Vec<(String, Value,
 }
 
 /// Splits what is known off; answers the rest, and the places that cover nothing.
-pub fn judge(found: Vec<Difference>, known: &[Known]) -> (Vec<Difference>, Vec<Place>) {
+pub(crate) fn judge(found: Vec<Difference>, known: &[Known]) -> (Vec<Difference>, Vec<Place>) {
     let places = || known.iter().flat_map(|one| &one.at);
     let outdated = places().filter(|place| !found.iter().any(|one| place.covers(one)));
     let outdated = outdated.cloned().collect();

@@ -21,18 +21,18 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// One normalised answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The step's name.
-    pub step: String,
+    pub(crate) step: String,
     /// HTTP status code.
-    pub code: u16,
+    pub(crate) code: u16,
     /// Content type.
-    pub media: String,
+    pub(crate) media: String,
     /// `Warning` headers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// The body: JSON, an array of the objects of a stream, or text.
-    pub body: Value,
+    pub(crate) body: Value,
 }
 
 struct Raw {
@@ -46,7 +46,7 @@ struct Raw {
 ///
 /// # Errors
 /// A request finds no server, or what a step waits for does not come.
-pub async fn run(client: &Client, scenario: &Scenario) -> Result<Vec<Answer>> {
+pub(crate) async fn run(client: &Client, scenario: &Scenario) -> Result<Vec<Answer>> {
     let namespace = format!("conformance-{}", scenario.name);
     prepare(client, &namespace).await?;
     let mut eyes = Eyes::default();

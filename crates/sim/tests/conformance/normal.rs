@@ -13,7 +13,7 @@ const TOKEN_VOLUME: &str = "kube-api-access-";
 
 /// What has been seen in one scenario.
 #[derive(Default)]
-pub struct Eyes {
+pub(crate) struct Eyes {
     /// Placeholders of texts that servers make up.
     names: BTreeMap<String, String>,
     incarnations: BTreeMap<String, usize>,
@@ -23,15 +23,20 @@ pub struct Eyes {
 
 impl Eyes {
     /// Lets `value` show as `<name>` from here on; a plain number would be found by accident.
-    pub fn name(&mut self, name: &str, value: &str) {
+    pub(crate) fn name(&mut self, name: &str, value: &str) {
         if value.len() > 3 && !is_uid(value) && !value.bytes().all(|byte| byte.is_ascii_digit()) {
             self.names.entry(value.to_owned()).or_insert_with(|| format!("<{name}>"));
         }
     }
 
     /// The body with placeholders. `moving`: the object changes by itself, so its version says nothing.
-    pub fn normalise(&mut self, mut body: Value, moving: bool) -> Value {
-        let kind = body.get("kind").and_then(Value::as_str).unwrap_or("").trim_end_matches("List").to_owned();
+    pub(crate) fn normalise(&mut self, mut body: Value, moving: bool) -> Value {
+        let kind = body
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or("")
+            .trim_end_matches("List")
+            .to_owned();
         self.register(&body, &kind);
         table(&mut body);
         let _ = causes(&mut body);
@@ -195,7 +200,8 @@ fn causes(body: &mut Value) -> Option<()> {
     }
     let text = |cause: &Value, name: &str| cause[name].as_str().unwrap_or("").to_owned();
     list.sort_by_key(|cause| (text(cause, "field"), text(cause, "message")));
-    let each = list.iter().map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")));
+    let each =
+        list.iter().map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")));
     let joined = each.collect::<Vec<_>>().join(", ");
     let message = body.get("message")?.as_str()?.to_owned();
     // Only the order changes; a message that does not list its causes stays as it is.

@@ -12,61 +12,61 @@ use serde_json::Value;
 /// One sequence of requests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scenario {
+pub(crate) struct Scenario {
     /// The file's name, which is also the end of the namespace's name.
     #[serde(skip)]
-    pub name: String,
+    pub(crate) name: String,
     /// What the sequence shows.
-    pub about: String,
+    pub(crate) about: String,
     /// The requests in order.
-    pub steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// One request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub(crate) struct Step {
     /// Unique in its scenario.
-    pub name: String,
+    pub(crate) name: String,
     /// Method and target. `$ns` is the scenario's namespace, `${name}` what an earlier step kept.
-    pub send: String,
+    pub(crate) send: String,
     /// Content type of the body: a short name of [`media`] or a full one.
     #[serde(default, rename = "type")]
-    pub content_type: Option<String>,
+    pub(crate) content_type: Option<String>,
     /// `Accept`; `application/json` unless told otherwise.
     #[serde(default)]
-    pub accept: Option<String>,
+    pub(crate) accept: Option<String>,
     /// The body as JSON; its strings may name what was kept.
     #[serde(default)]
-    pub body: Option<Value>,
+    pub(crate) body: Option<Value>,
     /// The body from a YAML file beside the folder of scenarios.
     #[serde(default)]
-    pub file: Option<String>,
+    pub(crate) file: Option<String>,
     /// The body as text, for what is no JSON.
     #[serde(default)]
-    pub text: Option<String>,
+    pub(crate) text: Option<String>,
     /// Names for values of the answer, by JSON pointer; they show as `<name>` in transcripts.
     #[serde(default)]
-    pub keep: BTreeMap<String, String>,
+    pub(crate) keep: BTreeMap<String, String>,
     /// Asks again until every pointer shows its value; null stands for absent. Only the last answer counts.
     #[serde(default)]
-    pub until: BTreeMap<String, Value>,
+    pub(crate) until: BTreeMap<String, Value>,
     /// Asks again until the status code is this one.
     #[serde(default)]
-    pub until_code: Option<u16>,
+    pub(crate) until_code: Option<u16>,
     /// Compares only these parts of the answer, where the rest is known to be out of the simulator's reach.
     #[serde(default)]
-    pub only: Vec<String>,
+    pub(crate) only: Vec<String>,
 }
 
 impl Step {
     /// Whether the request is repeated.
-    pub fn polls(&self) -> bool {
+    pub(crate) fn polls(&self) -> bool {
         !self.until.is_empty() || self.until_code.is_some()
     }
 
     /// The body's media type.
-    pub fn media(&self) -> &str {
+    pub(crate) fn media(&self) -> &str {
         match self.content_type.as_deref().unwrap_or("json") {
             "json" => "application/json",
             "yaml" => "application/yaml",
@@ -80,12 +80,12 @@ impl Step {
 }
 
 /// The folder of this suite's data.
-pub fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance")
 }
 
 /// Every scenario, in order of their names; only those that `CONFORMANCE_ONLY` lists, where it is set.
-pub fn all() -> Result<Vec<Scenario>> {
+pub(crate) fn all() -> Result<Vec<Scenario>> {
     let only = std::env::var("CONFORMANCE_ONLY").unwrap_or_default();
     let wanted: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
     let folder = folder().join("scenarios");
@@ -108,6 +108,9 @@ fn read(path: &Path, name: String) -> Result<Scenario> {
     let text = std::fs::read_to_string(path).with_context(|| format!("read {name}"))?;
     let mut scenario: Scenario =
         serde_saphyr::from_str(&text).with_context(|| format!("understand {name}"))?;
+    if scenario.about.is_empty() {
+        bail!("{name} does not say what it shows");
+    }
     let mut seen = std::collections::BTreeSet::new();
     for step in &scenario.steps {
         if !seen.insert(step.name.clone()) {

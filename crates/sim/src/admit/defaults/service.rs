@@ -17,6 +17,8 @@ pub(super) fn service(object: &mut Value) {
         map.remove("sessionAffinityConfig");
     }
     put(spec, "type", json!("ClusterIP"));
+    balancer(object);
+    let spec = inner(object, "spec");
     for port in each(spec, "ports") {
         put(port, "protocol", json!("TCP"));
         let number = port["port"].clone();
@@ -33,6 +35,16 @@ pub(super) fn service(object: &mut Value) {
     }
     if kind == "LoadBalancer" {
         put(spec, "allocateLoadBalancerNodePorts", json!(true));
+    }
+}
+
+/// An address that a load balancer reports.
+fn balancer(object: &mut Value) {
+    let Some(Value::Array(addresses)) = object.pointer_mut("/status/loadBalancer/ingress") else {
+        return;
+    };
+    for address in addresses.iter_mut().filter(|address| !unset(address.get("ip"))) {
+        put(address, "ipMode", json!("VIP"));
     }
 }
 
