@@ -246,7 +246,7 @@ impl Claims {
         let name = field::name(&volume).to_owned();
         let deletes = field::text(&volume, "/spec/persistentVolumeReclaimPolicy") == "Delete";
         let uid = field::uid(&volume).to_owned();
-        let Some(volume) = set_phase(door, volume, "Released") else { return None };
+        let volume = set_phase(door, volume, "Released")?;
         if !deletes {
             return None;
         }

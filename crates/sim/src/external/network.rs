@@ -142,10 +142,9 @@ async fn talk(mut stream: DuplexStream, dialogue: Dialogue) {
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;
         }
-        while dialogue == Dialogue::Endless {
-            if stream.write_all(&buffer).await.is_err() {
-                return;
-            }
+        if dialogue == Dialogue::Endless {
+            while stream.write_all(&buffer).await.is_ok() {}
+            return;
         }
     }
 }

@@ -144,7 +144,7 @@ impl World {
 
 fn documents(yaml: &str) -> Result<Vec<Value>, Failure> {
     let parsed: Result<Vec<Value>, _> = serde_saphyr::from_multiple(yaml);
-    let parsed = parsed.map_err(|error| Failure::bad_request(&error.to_string()))?;
+    let parsed = parsed.map_err(|error| Failure::bad_request(error.to_string()))?;
     Ok(parsed.into_iter().filter(|one| !one.is_null()).collect())
 }
 
@@ -158,7 +158,7 @@ fn named(core: &Core, name: &str) -> Option<Arc<Kind>> {
 }
 
 fn unknown(kind: &str) -> Failure {
-    Failure::bad_request(&format!("no matches for kind \"{kind}\""))
+    Failure::bad_request(format!("no matches for kind \"{kind}\""))
 }
 
 fn namespace_of(kind: &Kind, object: &Value) -> String {

@@ -130,10 +130,11 @@ impl Container {
                 }
                 State::Unconfigured { .. } => return self.reconfigure(around),
                 State::Starting { until } if *until <= now => self.start(around),
-                State::Running { .. } => match self.watch(around) {
-                    Ok(wake) => return wake,
-                    Err(()) => {}
-                },
+                State::Running { .. } => {
+                    if let Ok(wake) = self.watch(around) {
+                        return wake;
+                    }
+                }
                 State::Died { until } if *until <= now => self.restart(around),
                 State::BackOff { until, .. } if *until <= now => self.pull(around),
                 _ => return self.due(),
@@ -298,7 +299,7 @@ impl Container {
             }
             end => {
                 let due = *ready_at <= around.now;
-                let quiet = self.init && !matches!(self.spec.get("restartPolicy"), Some(_));
+                let quiet = self.init && self.spec.get("restartPolicy").is_none();
                 self.ready = due && !quiet && program.ready(around.now);
                 let own = program.due(around.now);
                 let wake = end.map(|(at, _)| at);

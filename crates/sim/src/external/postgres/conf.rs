@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn files_are_read_like_the_server() {
-        let cases: [(&str, Result<(&str, &str), &str>); 9] = [
+        type Read = Result<(&'static str, &'static str), &'static str>;
+        let cases: [(&str, Read); 9] = [
             ("foo = 1", Err("unrecognized configuration parameter \"foo\" in file \"F\" line 1")),
             ("max_connections 200", Ok(("max_connections", "200"))),
             ("max_connections=5 # few", Ok(("max_connections", "5"))),

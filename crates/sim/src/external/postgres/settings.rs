@@ -187,7 +187,7 @@ impl Setting {
     pub(super) fn shown(&self, kept: &str) -> String {
         let Kind::Integer { unit, .. } = &self.kind else { return kept.to_owned() };
         let Ok(value) = kept.parse::<i64>() else { return kept.to_owned() };
-        if *unit == "" || value <= 0 {
+        if unit.is_empty() || value <= 0 {
             return kept.to_owned();
         }
         let (base, units) = scale(unit);

@@ -70,10 +70,10 @@ impl Value {
     /// Order of two values that are not NULL; numbers as numbers, the rest as text.
     pub(super) fn order(&self, other: &Value) -> Ordering {
         let numeric = |value: &Value| matches!(value, Value::Integer(_) | Value::Decimal(_));
-        if numeric(self) || numeric(other) {
-            if let (Some(one), Some(two)) = (self.number(), other.number()) {
-                return one.partial_cmp(&two).unwrap_or(Ordering::Equal);
-            }
+        if (numeric(self) || numeric(other))
+            && let (Some(one), Some(two)) = (self.number(), other.number())
+        {
+            return one.partial_cmp(&two).unwrap_or(Ordering::Equal);
         }
         if let (Value::Bool(_), _) | (_, Value::Bool(_)) = (self, other) {
             return self.truth().cmp(&other.truth());
