@@ -22,6 +22,7 @@ use compare::Difference;
 use exchange::Answer;
 use futures::StreamExt;
 use scenario::Scenario;
+use serde_json::json;
 use sim::builtin::Switch;
 use sim::world::World;
 
@@ -153,4 +154,57 @@ fn the_readme_lists_every_known_difference() {
             known.difference
         );
     }
+}
+
+/// An answer with this body.
+fn answer(body: serde_json::Value) -> Answer {
+    Answer {
+        step: "look".to_owned(),
+        code: 200,
+        media: "application/json".to_owned(),
+        warnings: Vec::new(),
+        body,
+    }
+}
+
+#[test]
+fn a_difference_is_found_unless_known_and_a_known_one_must_show() {
+    let real = [answer(json!({ "spec": { "a/b": 1, "list": [1, 2] } }))];
+    let sim = [answer(json!({ "spec": { "a/b": 2, "list": [1] } }))];
+    let found = compare::differences("here", &real, &sim);
+    let paths: Vec<&str> = found.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(paths, ["body/spec/a~1b", "body/spec/list"]);
+
+    let known = |path: &str| -> Vec<compare::Known> {
+        let at = json!([{ "scenario": "here", "step": "*", "path": path }]);
+        serde_json::from_value(json!([{ "difference": "x", "at": at }])).unwrap()
+    };
+    let (unknown, outdated) = compare::judge(found.clone(), &known("body/*/list"));
+    assert_eq!((unknown.len(), outdated.len()), (1, 0));
+    let (unknown, outdated) = compare::judge(found, &known("body/status"));
+    assert_eq!((unknown.len(), outdated.len()), (2, 1));
+    assert!(compare::differences("here", &real, &real).is_empty());
+}
+
+#[test]
+fn placeholders_keep_what_identity_says() {
+    let mut eyes = normal::Eyes::default();
+    let object = |uid: &str, version: &str| {
+        let metadata = json!({ "name": "a", "uid": uid, "resourceVersion": version });
+        json!({ "kind": "Pod", "metadata": metadata, "at": "2026-01-01T00:00:00Z" })
+    };
+    let (one, two) =
+        ("11111111-2222-4333-8444-555555555555", "22222222-2222-4333-8444-555555555555");
+    let shown = |value: serde_json::Value| {
+        (value["metadata"]["uid"].clone(), value["metadata"]["resourceVersion"].clone())
+    };
+    let first = eyes.normalise(object(one, "5"), false);
+    assert_eq!(first["at"], "<time>");
+    assert_eq!(shown(first), (json!("<uid of Pod/a>"), json!("<new version>")));
+    let again = eyes.normalise(object(one, "5"), false);
+    assert_eq!(shown(again), (json!("<uid of Pod/a>"), json!("<same version>")));
+    let other = eyes.normalise(object(two, "6"), false);
+    assert_eq!(shown(other), (json!("<uid of Pod/a #2>"), json!("<new version>")));
+    let owned = eyes.normalise(json!({ "owner": one, "text": format!("uid {two}") }), false);
+    assert_eq!(owned, json!({ "owner": "<uid of Pod/a>", "text": "uid <uid of Pod/a #2>" }));
 }

@@ -221,10 +221,10 @@ fn service(
         return Ok(());
     }
     let old = review.old.as_deref().map(|old| field::text(old, "/spec/clusterIP").to_owned());
-    if let Some(old) = old.filter(|old| !old.is_empty()) {
-        if field::text(object, "/spec/clusterIP").is_empty() {
-            object["spec"]["clusterIP"] = json!(old);
-        }
+    if let Some(old) = old.filter(|old| !old.is_empty())
+        && field::text(object, "/spec/clusterIP").is_empty()
+    {
+        object["spec"]["clusterIP"] = json!(old);
     }
     let wanted = field::text(object, "/spec/clusterIP").to_owned();
     if wanted.is_empty() {

@@ -129,6 +129,7 @@ async fn settled(client: &Client, step: &Step, kept: &BTreeMap<String, String>) 
             bail!("waited in vain; the last answer was {}: {}", raw.code, raw.body);
         }
         // poll: the answer to a request, which only a request can bring
+        // poll: what another process's controllers do; virtual time in the simulator
         tokio::time::sleep(PAUSE).await;
     }
 }
