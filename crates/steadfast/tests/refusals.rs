@@ -174,7 +174,7 @@ const CASES: &[Case] = &[
             b.apply(TEST_DB);
         },
         shown: at_once,
-        words: &["WriteRefused", "exceeded quota"],
+        words: &["QuotaExceeded", "exceeded quota"],
         heal: |b| b.world.delete("ResourceQuota", "default", "none").expect("deleted"),
     },
     Case {

@@ -16,6 +16,7 @@ pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod portrait;
 pub(crate) mod rules;
+pub(crate) mod storm;
 pub(crate) mod tap;
 
 use std::cell::Cell;
