@@ -26,6 +26,7 @@ mod pass;
 pub mod queue;
 pub mod random;
 pub mod report;
+mod review;
 mod steps;
 pub mod store;
 pub mod trouble;

@@ -26,6 +26,7 @@ pub struct Metrics {
     queue_depth: Family<Labels, Gauge>,
     transitions: Family<Labels, Counter>,
     unreadable: Family<Labels, Counter>,
+    broken_rules: Family<Labels, Counter>,
 }
 
 impl Default for Metrics {
@@ -49,6 +50,7 @@ impl Metrics {
             queue_depth: Family::default(),
             transitions: Family::default(),
             unreadable: Family::default(),
+            broken_rules: Family::default(),
         };
         metrics.register();
         metrics
@@ -67,6 +69,11 @@ impl Metrics {
         r.register("queue_depth", "Resources waiting for a pass", self.queue_depth.clone());
         r.register("transitions", "Moves by controller and phase", self.transitions.clone());
         r.register("unreadable", "Resources that do not parse", self.unreadable.clone());
+        r.register(
+            "broken_rules",
+            "Plans that break a rule (debug builds)",
+            self.broken_rules.clone(),
+        );
     }
 
     /// A pass ended.
@@ -124,6 +131,11 @@ impl Metrics {
     /// A resource did not parse.
     pub fn unreadable(&self, controller: &'static str) {
         self.unreadable.get_or_create(&vec![("controller", controller.to_owned())]).inc();
+    }
+
+    /// A plan broke a rule of the lint.
+    pub fn plan_broke_a_rule(&self, controller: &'static str) {
+        self.broken_rules.get_or_create(&vec![("controller", controller.to_owned())]).inc();
     }
 
     /// The OpenMetrics text.

@@ -21,6 +21,7 @@ use crate::external::Outside;
 use crate::metrics::Metrics;
 use crate::random::Random;
 use crate::report::Reporter;
+use crate::review::review;
 use crate::steps::{Done, Hands};
 use crate::store::Store;
 use crate::trouble::ApiError;
@@ -167,6 +168,7 @@ impl<C: Controller> Pass<'_, C> {
     async fn run(&mut self) -> End {
         for _ in 0..LOOKS {
             let plan = self.decide().await;
+            review::<C>(&plan, &self.view, &self.means.metrics);
             match self.carry_out(&plan).await {
                 Carried::Through => return self.finish(&plan).await,
                 Carried::Seen(id, live) => {

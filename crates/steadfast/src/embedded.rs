@@ -24,7 +24,7 @@ pub struct SimDialer(pub World);
 impl Dialer for SimDialer {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
-            self.0.dial(host, port).map(|stream| Box::new(stream) as Box<dyn Stream>)
+            self.0.connect(host, port).await.map(|stream| Box::new(stream) as Box<dyn Stream>)
         })
     }
 }
