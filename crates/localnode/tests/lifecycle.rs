@@ -1,6 +1,8 @@
 //! The life of pods beyond one server: init containers, scripts that call the image's entry point,
 //! standbys found by name, hooks, restarts by probe, and the rules of placement.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 mod bench;
 
 use bench::{ask, bench, container_status, is_ready, postgres_pod, waiting};

@@ -1,6 +1,8 @@
 //! However a node ends, its processes end with it and its files go: by `stop` (tested in `postgres.rs`),
 //! by drop, by a panic, and by SIGKILL of the process that holds it.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 mod bench;
 
 use bench::{Bench, bench, bench_without_node, postgres_pod, processes_below, wait_for};

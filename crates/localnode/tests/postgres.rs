@@ -1,6 +1,8 @@
 //! Real PostgreSQL servers in pods of a real API server: what works, works over the pod's address and with
 //! the password alone; what is broken in the template is said where a kubelet says it.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 mod bench;
 
 use bench::{ask, bench, container_status, is_ready, postgres_pod, waiting};

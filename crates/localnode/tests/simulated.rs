@@ -1,6 +1,8 @@
 //! The node under the simulated cluster, whose own kubelet and scheduler are switched off: a StatefulSet
 //! comes up with a real server, is updated, and goes, as in the demo.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 mod bench;
 
 use bench::{Bench, PATIENCE, ask, is_ready, require_postgres};

@@ -53,7 +53,12 @@ async fn claims_bind_wait_or_complain() {
         ("a", "Bound", "ProvisioningSucceeded", "Successfully provisioned volume pvc-"),
         ("b", "Pending", "ProvisioningFailed", "storageclass.storage.k8s.io \"nope\" not found"),
         ("c", "Pending", "WaitForFirstConsumer", "waiting for first consumer to be created"),
-        ("d", "Pending", "ProvisioningFailed", "failed to provision volume with StorageClass \"broken\": disk full"),
+        (
+            "d",
+            "Pending",
+            "ProvisioningFailed",
+            "failed to provision volume with StorageClass \"broken\": disk full",
+        ),
     ];
     for (name, phase, reason, message) in cases {
         let found = get(&world, "PersistentVolumeClaim", name).unwrap();
@@ -62,7 +67,10 @@ async fn claims_bind_wait_or_complain() {
         let told = events.iter().any(|one| one.0 == reason && one.1.starts_with(message));
         assert!(told, "{name}: {events:?}");
     }
-    assert_eq!(get(&world, "PersistentVolumeClaim", "c").unwrap()["spec"]["storageClassName"], "standard");
+    assert_eq!(
+        get(&world, "PersistentVolumeClaim", "c").unwrap()["spec"]["storageClassName"],
+        "standard"
+    );
     driver.abort();
 }
 
@@ -118,7 +126,9 @@ fn map(name: &str, owner: Option<(&Value, bool)>) -> String {
             owner["metadata"]["name"], owner["metadata"]["uid"]
         )
     });
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default{owners}}}\n")
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default{owners}}}\n"
+    )
 }
 
 #[tokio::test(start_paused = true)]

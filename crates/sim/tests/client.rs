@@ -1,5 +1,7 @@
 //! A real `kube::Client` against the simulated API: what an operator relies on, under virtual time.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};

@@ -1,5 +1,7 @@
 //! Faults, crashes and the request log, seen through a real `kube::Client`.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};

@@ -1,5 +1,7 @@
 //! Port-forward through a `kube::Client`, in process: bytes both ways, and a port nobody listens on.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;

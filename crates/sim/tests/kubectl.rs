@@ -2,6 +2,8 @@
 //!
 //! Says so loudly where kubectl is missing, and fails there if STEADFAST_REQUIRE_ALL=1.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;

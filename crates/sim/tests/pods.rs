@@ -93,8 +93,12 @@ async fn what_is_missing_is_named_and_waited_for() {
     for (index, (container, message)) in cases.into_iter().enumerate() {
         let world = World::new(10 + index as u64);
         let driver = world.spawn();
-        world.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: there, namespace: default}\n").unwrap();
-        world.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map, namespace: default}\n").unwrap();
+        world
+            .apply("apiVersion: v1\nkind: Secret\nmetadata: {name: there, namespace: default}\n")
+            .unwrap();
+        world
+            .apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map, namespace: default}\n")
+            .unwrap();
         world.apply(&pod("a", &container, "")).expect("applied");
         world.run_for(Duration::from_secs(30)).await;
         let found = get(&world, "a");
@@ -231,9 +235,10 @@ spec:
     world.run_for(Duration::from_secs(30)).await;
     let slice = |world: &World| {
         let slices = world.list("endpointslices", "default");
-        slices.into_iter().find(|one| {
-            one["metadata"]["labels"]["kubernetes.io/service-name"] == "web"
-        }).expect("a slice")
+        slices
+            .into_iter()
+            .find(|one| one["metadata"]["labels"]["kubernetes.io/service-name"] == "web")
+            .expect("a slice")
     };
     let found = slice(&world);
     let expected = json!({"ready": false, "serving": false, "terminating": false});

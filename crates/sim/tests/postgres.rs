@@ -54,7 +54,8 @@ async fn ready(world: &World) {
     let key = sim::Key::new("", "pods", "default", "db-0");
     let up = world.wait_until(Duration::from_secs(120), |store| {
         let conditions = store.get(&key).and_then(|pod| pod["status"]["conditions"].as_array());
-        conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
+        conditions
+            .is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
     });
     assert!(up.await, "{:?}", world.get("Pod", "default", "db-0").map(|pod| pod["status"].clone()));
     // The Service's endpoints follow a moment later.
@@ -92,7 +93,10 @@ async fn ask(client: &Client, sql: &str) -> String {
         Ok(messages) => {
             let rows = messages.iter().filter_map(|message| match message {
                 SimpleQueryMessage::Row(row) => Some(
-                    (0..row.len()).map(|i| row.get(i).unwrap_or("NULL")).collect::<Vec<_>>().join("|"),
+                    (0..row.len())
+                        .map(|i| row.get(i).unwrap_or("NULL"))
+                        .collect::<Vec<_>>()
+                        .join("|"),
                 ),
                 _ => None,
             });
@@ -114,17 +118,29 @@ async fn passwords_are_checked_and_data_outlive_pods() {
     let (world, driver) = world(1, &cluster("postgres:17", "", "")).await;
     ready(&world).await;
     let wrong = open(&world, "postgres", "wrong", "postgres").await.err();
-    assert_eq!(wrong.as_deref(), Some("28P01 password authentication failed for user \"postgres\""));
+    assert_eq!(
+        wrong.as_deref(),
+        Some("28P01 password authentication failed for user \"postgres\"")
+    );
     let unknown = open(&world, "nobody", "secret", "postgres").await.err();
-    assert_eq!(unknown.as_deref(), Some("28P01 password authentication failed for user \"nobody\""));
+    assert_eq!(
+        unknown.as_deref(),
+        Some("28P01 password authentication failed for user \"nobody\"")
+    );
     let absent = open(&world, "postgres", "secret", "nope").await.err();
     assert_eq!(absent.as_deref(), Some("3D000 database \"nope\" does not exist"));
     let client = open(&world, "postgres", "secret", "postgres").await.expect("logged in");
     let before = ask(&client, "SELECT system_identifier FROM pg_control_system()").await;
     assert!(before.starts_with('7'), "{before}");
-    ask(&client, "CREATE TABLE t (id int PRIMARY KEY, name text); INSERT INTO t VALUES (1, 'a'), (2, 'b')").await;
+    ask(
+        &client,
+        "CREATE TABLE t (id int PRIMARY KEY, name text); INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+    )
+    .await;
     drop(client);
-    let uid = |world: &World| world.get("Pod", "default", "db-0").map(|pod| pod["metadata"]["uid"].clone());
+    let uid = |world: &World| {
+        world.get("Pod", "default", "db-0").map(|pod| pod["metadata"]["uid"].clone())
+    };
     let old = uid(&world);
     world.delete("Pod", "default", "db-0").expect("deleted");
     world.run_for(Duration::from_secs(3)).await;
@@ -160,7 +176,10 @@ async fn transactions_roll_back_and_fail_as_a_whole() {
         ("BEGIN READ ONLY", ""),
         ("CREATE ROLE ro", "25006 cannot execute CREATE ROLE in a read-only transaction"),
         ("ROLLBACK", ""),
-        ("BEGIN; CREATE TEMPORARY TABLE p (v pg_catalog.text) ON COMMIT DROP; INSERT INTO pg_temp.p VALUES ('x')", ""),
+        (
+            "BEGIN; CREATE TEMPORARY TABLE p (v pg_catalog.text) ON COMMIT DROP; INSERT INTO pg_temp.p VALUES ('x')",
+            "",
+        ),
         ("SELECT v FROM pg_temp.p", "x"),
         ("ROLLBACK", ""),
         ("SELECT v FROM pg_temp.p", "42P01 relation \"pg_temp.p\" does not exist"),
@@ -259,7 +278,8 @@ async fn a_port_forward_meets_the_loopback_rules() {
     let (world, driver) = self::world(7, &cluster("postgres:17", strict, "")).await;
     ready(&world).await;
     let stream = world.forward("default", "db-0", 5432).expect("forwarded");
-    let error = connect(stream, "postgres", "wrong", "postgres").await.err().expect("refused");
+    let error =
+        connect(stream, "postgres", "wrong", "postgres").await.map(drop).expect_err("refused");
     assert_eq!(said(&error), "28P01 password authentication failed for user \"postgres\"");
     driver.abort();
 }

@@ -113,6 +113,9 @@ async fn the_script_decides_over_the_start() {
     world.model(|model| model.volumes.clear(&volume, "pgdata"));
     again(&world).await;
     assert_eq!(verdict(&world), "Missing: nothing here");
-    assert_eq!(world.get("Pod", "default", "db-0").map(|pod| pod["status"]["phase"].clone()), Some(Value::from("Pending")));
+    assert_eq!(
+        world.get("Pod", "default", "db-0").map(|pod| pod["status"]["phase"].clone()),
+        Some(Value::from("Pending"))
+    );
     driver.abort();
 }

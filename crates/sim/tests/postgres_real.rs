@@ -89,7 +89,7 @@ where
         if let Some(who) = who.strip_prefix('-') {
             sessions.remove(who);
             // The server notices the end of a session a moment later.
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_millis(200)).await; // poll: the server that is starting
             continue;
         }
         if !sessions.contains_key(who) {
@@ -178,14 +178,15 @@ fn the_model_answers_like_a_real_server() {
         );
         return;
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let port = real.port;
     let dial = || async move {
         tokio::net::TcpStream::connect(("127.0.0.1", port)).await.expect("the real server listens")
     };
     let expected = runtime.block_on(async {
         while open(dial().await, "postgres", "postgres").await.is_err() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await; // poll: the server that is stopping
         }
         run(dial).await
     });
@@ -197,5 +198,10 @@ fn the_model_answers_like_a_real_server() {
         .map(|(real, model)| format!("{}\n  real:  {}\n  model: {}", real.0, real.1, model.1))
         .collect();
     assert_eq!(expected.len(), found.len());
-    assert!(differences.is_empty(), "{} differences\n{}", differences.len(), differences.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{} differences\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
 }

@@ -1,5 +1,7 @@
 //! Rules of the API that operators stumble over, through a `kube::Client`.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt};

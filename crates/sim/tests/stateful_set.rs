@@ -1,5 +1,7 @@
 //! The StatefulSet controller with pods, claims and status, seen from outside.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
+
 use std::time::Duration;
 
 use serde_json::Value;
@@ -55,7 +57,13 @@ async fn settled(world: &World, name: &str, replicas: i64) -> Value {
     if !done {
         for kind in ["pods", "persistentvolumeclaims", "persistentvolumes", "Event"] {
             for object in world.list(kind, "") {
-                println!("{kind} {} {} {} {}", object["metadata"]["name"], object["status"], object["reason"], object["message"]);
+                println!(
+                    "{kind} {} {} {} {}",
+                    object["metadata"]["name"],
+                    object["status"],
+                    object["reason"],
+                    object["message"]
+                );
             }
         }
         panic!("not settled: {}", set["status"]);
@@ -77,7 +85,8 @@ async fn a_set_comes_up_in_order_with_claims_and_counters() {
         pods.iter().map(|pod| pod["metadata"]["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["web-0", "web-1", "web-2"]);
     for pair in pods.windows(2) {
-        let created = |pod: &Value| pod["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
+        let created =
+            |pod: &Value| pod["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
         assert!(created(&pair[0]) <= created(&pair[1]));
     }
     assert_eq!(pods[1]["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"], "web-1");
@@ -157,7 +166,10 @@ async fn a_broken_pod_of_the_old_revision_blocks_an_ordered_set() {
     world.run_for(Duration::from_secs(600)).await;
     let set = world.get("StatefulSet", "default", "web").unwrap();
     assert_eq!(number(&set, "/status/updatedReplicas"), 0);
-    assert_eq!(world.get("Pod", "default", "web-0").unwrap()["metadata"]["uid"], pod["metadata"]["uid"]);
+    assert_eq!(
+        world.get("Pod", "default", "web-0").unwrap()["metadata"]["uid"],
+        pod["metadata"]["uid"]
+    );
     // The way out: that one pod is deleted.
     world.delete("Pod", "default", "web-0").expect("deleted");
     settled(&world, "web", 1).await;
@@ -195,7 +207,8 @@ async fn scaling_down_removes_the_highest_ordinal_and_keeps_its_claim() {
 async fn claims_follow_the_retention_policy() {
     let world = World::new(7);
     let driver = world.spawn();
-    let policy = "  persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete, whenScaled: Delete}";
+    let policy =
+        "  persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete, whenScaled: Delete}";
     world.apply(&set("web", 2, "nginx:1", policy)).expect("applied");
     settled(&world, "web", 2).await;
     world.apply(&set("web", 1, "nginx:1", policy)).expect("applied");

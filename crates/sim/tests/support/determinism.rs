@@ -36,7 +36,7 @@ unsafe extern "C" {
 
 /// As the C library declares it.
 #[repr(C)]
-pub struct TimeSpec {
+pub(crate) struct TimeSpec {
     seconds: i64,
     nanoseconds: c_long,
 }
@@ -46,7 +46,7 @@ pub struct TimeSpec {
 /// # Safety
 /// `buffer` must be valid for writes of `length` bytes, as for the original.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, flags: c_uint) -> isize {
+pub(crate) unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, flags: c_uint) -> isize {
     let Some(mut state) = RANDOM.try_with(Cell::get).ok().flatten() else {
         // SAFETY: the arguments are the caller's, who promised what the system call needs.
         return unsafe { syscall(GETRANDOM, buffer, length, flags) } as isize;
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, flags: c_
 /// # Safety
 /// `time` must be valid for a write, as for the original.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int {
+pub(crate) unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int {
     let Some(nanos) = NANOS.try_with(Cell::get).ok().flatten() else {
         // SAFETY: the arguments are the caller's, who promised what the system call needs.
         return unsafe { syscall(CLOCK_GETTIME, clock, time) } as c_int;
@@ -96,7 +96,7 @@ impl ahash::random_state::RandomSource for FixedKeys {
 }
 
 /// Runs `simulate` on a thread of its own, under virtual time, with all chance drawn from `seed`.
-pub fn run<T, F>(seed: u64, simulate: impl FnOnce() -> F + Send + 'static) -> T
+pub(crate) fn run<T, F>(seed: u64, simulate: impl FnOnce() -> F + Send + 'static) -> T
 where
     T: Send + 'static,
     F: Future<Output = T>,

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A real server that ends with this value.
-pub struct Real {
+pub(crate) struct Real {
     /// Its port on 127.0.0.1.
     pub port: u16,
     /// Its major version.
@@ -42,7 +42,7 @@ fn unprivileged(command: &mut Command) -> Option<&mut Command> {
 
 impl Real {
     /// Starts one; none when PostgreSQL is not installed.
-    pub fn start(password: &str) -> Option<Real> {
+    pub(crate) fn start(password: &str) -> Option<Real> {
         let (bin, major) = programs()?;
         let folder = tempfile::tempdir().ok()?;
         let open = std::fs::Permissions::from_mode(0o777);
@@ -73,7 +73,7 @@ impl Real {
         let began = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             assert!(began.elapsed() < Duration::from_secs(30), "the real server does not listen");
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50)); // poll: the socket of a server that starts
         }
     }
 }
