@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::door::{Door, SERVICE_ACCOUNTS, SERVICES, STORAGE_CLASSES};
+use super::door::{Door, PRIORITY_CLASSES, SERVICE_ACCOUNTS, SERVICES, STORAGE_CLASSES};
 use super::{claims, field, quota};
 use crate::quantity::Quantity;
 use crate::{Admission, Core, Failure, Kind, Operation, Review};
@@ -82,14 +82,34 @@ fn pod(core: &mut Core, kind: &Kind, object: &mut Value) -> Result<(), Failure> 
         }
     }
     object["spec"]["tolerations"] = Value::Array(tolerations);
-    for (member, value) in
-        [("priority", json!(0)), ("preemptionPolicy", json!("PreemptLowerPriority"))]
-    {
+    priority(core, kind, object)?;
+    token(core, object);
+    Ok(())
+}
+
+/// The priority of the pod's class; a pod without one has priority 0.
+fn priority(core: &Core, kind: &Kind, object: &mut Value) -> Result<(), Failure> {
+    let name = field::text(object, "/spec/priorityClassName").to_owned();
+    let usual = json!("PreemptLowerPriority");
+    let (value, policy) = match name.as_str() {
+        "" => (json!(0), usual),
+        // Every cluster has these two.
+        "system-cluster-critical" => (json!(2_000_000_000), usual),
+        "system-node-critical" => (json!(2_000_001_000), usual),
+        name => {
+            let Some(class) = core.store.get(&super::door::key(PRIORITY_CLASSES, "", name)) else {
+                let text = format!("no PriorityClass with name {name} was found");
+                return Err(Failure::forbidden(kind, field::name(object), &text));
+            };
+            let policy = class.get("preemptionPolicy").cloned().unwrap_or(usual);
+            (class["value"].clone(), policy)
+        }
+    };
+    for (member, value) in [("priority", value), ("preemptionPolicy", policy)] {
         if object["spec"][member].is_null() {
             object["spec"][member] = value;
         }
     }
-    token(core, object);
     Ok(())
 }
 

@@ -36,6 +36,7 @@ resources! {
     EVENTS = "" "events";
     QUOTAS = "" "resourcequotas";
     STORAGE_CLASSES = "storage.k8s.io" "storageclasses";
+    PRIORITY_CLASSES = "scheduling.k8s.io" "priorityclasses";
     STATEFUL_SETS = "apps" "statefulsets";
     DEPLOYMENTS = "apps" "deployments";
     REPLICA_SETS = "apps" "replicasets";

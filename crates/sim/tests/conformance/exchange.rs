@@ -93,6 +93,7 @@ async fn prepare(client: &Client, namespace: &str) -> Result<()> {
         accept: None,
         body,
         file: None,
+        also: None,
         text: None,
         keep: BTreeMap::new(),
         until: BTreeMap::new(),

@@ -42,6 +42,9 @@ pub(crate) struct Step {
     /// The body from a YAML file beside the folder of scenarios.
     #[serde(default)]
     pub(crate) file: Option<String>,
+    /// Changes to that body, merged into it.
+    #[serde(default)]
+    pub(crate) also: Option<Value>,
     /// The body as text, for what is no JSON.
     #[serde(default)]
     pub(crate) text: Option<String>,
@@ -121,8 +124,12 @@ fn read(path: &Path, name: String) -> Result<Scenario> {
         if let Some(file) = &step.file {
             let text = std::fs::read_to_string(folder().join(file));
             let text = text.with_context(|| format!("read {file}"))?;
-            let body = serde_saphyr::from_str(&text);
-            step.body = Some(body.with_context(|| format!("understand {file}"))?);
+            let body: Result<Value, _> = serde_saphyr::from_str(&text);
+            let mut body = body.with_context(|| format!("understand {file}"))?;
+            if let Some(changes) = &step.also {
+                json_patch::merge(&mut body, changes);
+            }
+            step.body = Some(body);
         }
     }
     scenario.name = name;
