@@ -62,7 +62,8 @@ fn quiet_time() -> Duration {
 
 async fn assert_silence(bench: &real::Bench, user: &str, time: Duration) {
     let before = writes_of(bench, user).await.len();
-    tokio::time::sleep(time).await; // the silence itself is what is tested
+    // poll: the audit log; the silence itself is what is tested
+    tokio::time::sleep(time).await;
     let after = writes_of(bench, user).await;
     assert_eq!(after.len(), before, "written in {time:?}: {:#?}", &after[before..]);
 }

@@ -1,8 +1,9 @@
 //! No test sleeps a fixed time for something that can be watched (STYLE.md, rule 11).
 //!
 //! Must not look at product code: waiting there is the runner's business. A sleep under a paused
-//! clock costs nothing and carries the mark `// virtual time`; the pause between two looks at
-//! another process, which has no way to tell us, carries `// poll:` and what is looked at.
+//! clock costs nothing and carries the mark `// virtual time`, or stands in a file whose header says
+//! that all of it runs under virtual time; the pause between two looks at another process, which
+//! has no way to tell us, carries `// poll:` and what is looked at.
 
 use crate::finding::Finding;
 use crate::tidy::source::Source;
@@ -17,6 +18,9 @@ const MARKS: [&str; 2] = ["// virtual time", "// poll:"];
 
 /// Every sleep in a test carries a mark.
 pub(crate) fn check(file: &TextFile, source: &Source) -> Vec<Finding> {
+    if runs_under_virtual_time(&file.text) {
+        return Vec::new();
+    }
     let whole_file = file.path.contains("/tests/");
     let mut before = "";
     let mut findings = Vec::new();
@@ -33,6 +37,13 @@ pub(crate) fn check(file: &TextFile, source: &Source) -> Vec<Finding> {
         before = line;
     }
     findings
+}
+
+/// Whether the file's header says so, and nothing in it starts a runtime with a clock of its own.
+fn runs_under_virtual_time(text: &str) -> bool {
+    let mut header = text.lines().take_while(|line| line.starts_with("//!"));
+    let said = header.any(|line| line.contains("under virtual time"));
+    said && !text.contains("multi_thread") && !text.contains("std::thread")
 }
 
 #[cfg(test)]
@@ -53,6 +64,15 @@ mod tests {
             let inline = format!("#[cfg(test)]\nmod tests {{\n{text}}}\n");
             assert_eq!(count("crates/a/src/b.rs", &inline), 1, "{call}");
         }
+    }
+
+    #[test]
+    fn a_file_under_virtual_time_may_let_time_pass_unless_it_starts_a_real_clock() {
+        let header = "//! Everything here runs under virtual time.\n";
+        let body = format!("fn wait() {{\n    {}second());\n}}\n", SLEEPS[1]);
+        assert_eq!(count("crates/a/tests/b.rs", &format!("{header}{body}")), 0);
+        let real = format!("{header}#[tokio::test(flavor = \"multi_thread\")]\n{body}");
+        assert_eq!(count("crates/a/tests/b.rs", &real), 1);
     }
 
     #[test]
