@@ -17,9 +17,10 @@ pub struct Cli {
     /// How log lines are written.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "STEADFAST_LOG_FORMAT")]
     pub log_format: LogFormat,
-    /// Which log lines are written, such as `info` or `runner=debug`.
-    #[arg(long, global = true, default_value = "info", env = "STEADFAST_LOG")]
-    pub log: String,
+    /// Which log lines are written, such as `info` or `runner=debug`. Default: `info`; for `demo`,
+    /// which shows each move itself, `warn`.
+    #[arg(long, global = true, env = "STEADFAST_LOG")]
+    pub log: Option<String>,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 it failed, or the resource did not become Ready; \

@@ -6,17 +6,19 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use steadfast::args::{Cli, Command};
-use steadfast::{demo, logging, manifests, run};
+use steadfast::{demo as show, logging, manifests, run};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let quiet = matches!(cli.command, Command::Demo(_));
-    logging::start(&cli.log, cli.log_format, quiet);
+    let demo = matches!(cli.command, Command::Demo(_));
+    // The demo shows the moves itself, in lines that are made to be read.
+    let filter = cli.log.as_deref().unwrap_or(if demo { "warn" } else { "info" });
+    logging::start(filter, cli.log_format, demo);
     // One provider for the process, chosen before the first handshake.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match cli.command {
         Command::Run(options) => run::run(&options),
-        Command::Demo(options) => demo::demo(&options),
+        Command::Demo(options) => show::demo(&options),
         Command::Crds => manifests::print_crds(),
         Command::Manifests(options) => manifests::print_all(&options),
         Command::Docs => manifests::print_docs(),

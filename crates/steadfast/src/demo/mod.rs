@@ -3,9 +3,11 @@
 //! Must not decide anything about the resource: it shows what the status says.
 
 mod apply;
+mod folder;
 mod show;
 pub mod stage;
 
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Demo;
 use crate::run::told_to_stop;
-use show::Outcome;
+use show::{Outcome, Screen};
 use stage::Stage;
 
 /// The manifest of the exercise that `Database` comes from.
@@ -22,6 +24,8 @@ const TEST_DB: &str = include_str!("../../../../examples/test-db.yaml");
 
 /// Exit code for a manifest that cannot be applied.
 const BAD_MANIFEST: u8 = 3;
+/// Exit code of a demo that was told to stop before it had shown its outcome: that of SIGINT.
+const INTERRUPTED: u8 = 130;
 
 /// Runs the demo until Ctrl-C, or with `--once` until the outcome.
 ///
@@ -41,37 +45,65 @@ async fn play(options: &Demo) -> anyhow::Result<ExitCode> {
         None => TEST_DB.to_owned(),
     };
     let stop = CancellationToken::new();
-    let stage = Stage::build(options, &stop).await?;
-    stage.introduce();
-    let outcome = tokio::select! {
+    // Listened to from the first moment: whatever was started is taken down again.
+    let mut told = pin!(told_to_stop());
+    let stage = tokio::select! {
         biased;
-        () = told_to_stop() => Ok(ExitCode::from(130)),
-        outcome = perform(options, &stage, &manifest) => outcome,
+        () = &mut told => return Ok(ExitCode::from(INTERRUPTED)),
+        stage = Stage::build(options, &stop) => stage?,
     };
+    stage.introduce(!options.once);
+    let mut screen = Screen::new();
+    let shown = tokio::select! {
+        biased;
+        () = &mut told => Ok(Some(ExitCode::from(INTERRUPTED))),
+        shown = perform(options, &stage, &mut screen, &manifest) => shown,
+    };
+    let code = match shown {
+        Ok(None) => {
+            // To stop a demo that has shown everything is how it is meant to end.
+            tokio::select! {
+                biased;
+                () = &mut told => Ok(ExitCode::SUCCESS),
+                ended = screen.for_ever(&stage.client) => ended.map(|()| ExitCode::SUCCESS),
+            }
+        }
+        Ok(Some(code)) => Ok(code),
+        Err(error) => Err(error),
+    };
+    if !options.once {
+        eprintln!("steadfast: stopping; the pods' processes and all files go");
+    }
     stop.cancel();
     stage.strike().await;
-    outcome
+    code
 }
 
-async fn perform(options: &Demo, stage: &Stage, manifest: &str) -> anyhow::Result<ExitCode> {
+/// Applies the manifest and shows it until it is Ready. None: the demo stays open.
+async fn perform(
+    options: &Demo,
+    stage: &Stage,
+    screen: &mut Screen,
+    manifest: &str,
+) -> anyhow::Result<Option<ExitCode>> {
     let applied = match apply::manifest(&stage.client, manifest).await {
         Ok(applied) => applied,
         Err(error) => {
             eprintln!("steadfast: the manifest was refused: {error:#}");
-            return Ok(ExitCode::from(BAD_MANIFEST));
+            return Ok(Some(ExitCode::from(BAD_MANIFEST)));
         }
     };
     let limit = options.once.then(|| Duration::from_secs(u64::from(options.timeout)));
-    let outcome = show::until_ready(&stage.client, &applied, limit).await?;
+    let outcome = screen.until_ready(&stage.client, &applied, limit).await?;
     if options.once {
-        return Ok(match outcome {
+        return Ok(Some(match outcome {
             Outcome::Ready => ExitCode::SUCCESS,
             Outcome::NotReady => ExitCode::FAILURE,
-        });
+        }));
     }
-    println!("\nThe cluster stays open until Ctrl-C. In another terminal:\n");
+    println!("\nThe cluster stays open until Ctrl-C, and shows what happens to Databases.");
+    println!("In another terminal:\n");
     println!("export KUBECONFIG={}", stage.kubeconfig.display());
     println!("kubectl get databases --watch\n");
-    show::for_ever(&stage.client, &applied).await?;
-    Ok(ExitCode::SUCCESS)
+    Ok(None)
 }

@@ -1,12 +1,19 @@
-//! Shows phases as they come: time, phase, reason and message of each status that differs.
+//! Shows what happens to Databases as it happens: each move between phases, each new reason, each
+//! edit that was taken back.
+//!
+//! Must not decide anything: it prints what statuses and Events say.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt, stream::SelectAll};
+use futures::stream::{BoxStream, select};
+use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
-use kube::Client;
-use kube::api::{Api, DynamicObject};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch};
+use kube::{Client, ResourceExt};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -21,59 +28,146 @@ pub(crate) enum Outcome {
     NotReady,
 }
 
-/// Shows until everything is Ready, or the limit has passed.
-pub(crate) async fn until_ready(
-    client: &Client,
-    applied: &[Applied],
-    limit: Option<Duration>,
-) -> anyhow::Result<Outcome> {
-    let showing = follow(client, applied, true);
-    match limit {
-        None => showing.await.map(|()| Outcome::Ready),
-        Some(limit) => match tokio::time::timeout(limit, showing).await {
-            Ok(done) => done.map(|()| Outcome::Ready),
-            Err(_) => {
-                eprintln!("not Ready after {} s", limit.as_secs());
-                Ok(Outcome::NotReady)
+/// Namespace and name.
+type Key = (String, String);
+
+/// What was shown so far.
+pub(crate) struct Screen {
+    began: Instant,
+    shown: BTreeMap<Key, Line>,
+    /// Events that were shown, by uid and how often they had occurred.
+    told: BTreeSet<(String, String)>,
+}
+
+/// News from the cluster.
+enum News {
+    Database(Event<DynamicObject>),
+    Event(DynamicObject),
+}
+
+impl Screen {
+    /// Nothing was shown yet; time counts from here.
+    pub(crate) fn new() -> Self {
+        Self { began: Instant::now(), shown: BTreeMap::new(), told: BTreeSet::new() }
+    }
+
+    /// Shows until everything that was applied is Ready, or the limit has passed.
+    pub(crate) async fn until_ready(
+        &mut self,
+        client: &Client,
+        applied: &[Applied],
+        limit: Option<Duration>,
+    ) -> anyhow::Result<Outcome> {
+        let awaited: BTreeSet<Key> = applied
+            .iter()
+            .filter(|one| one.resource.kind == "Database")
+            .map(|one| (one.namespace.clone(), one.name.clone()))
+            .collect();
+        let showing = self.follow(client, Some(&awaited));
+        match limit {
+            None => showing.await.map(|()| Outcome::Ready),
+            Some(limit) => match tokio::time::timeout(limit, showing).await {
+                Ok(done) => done.map(|()| Outcome::Ready),
+                Err(_) => {
+                    eprintln!(
+                        "steadfast: not Ready after {} s; the last line says what it waits for",
+                        limit.as_secs()
+                    );
+                    Ok(Outcome::NotReady)
+                }
+            },
+        }
+    }
+
+    /// Shows until the process is told to stop.
+    pub(crate) async fn for_ever(&mut self, client: &Client) -> anyhow::Result<()> {
+        self.follow(client, None).await
+    }
+
+    async fn follow(
+        &mut self,
+        client: &Client,
+        awaited: Option<&BTreeSet<Key>>,
+    ) -> anyhow::Result<()> {
+        let ready = |shown: &BTreeMap<Key, Line>| {
+            awaited.is_some_and(|all| {
+                all.iter().all(|key| shown.get(key).is_some_and(|line| line.ready))
+            })
+        };
+        let mut news = news(client);
+        while !ready(&self.shown) {
+            match news.next().await {
+                Some(News::Database(event)) => self.database(event),
+                Some(News::Event(event)) => self.event(&event),
+                None => break,
             }
-        },
+        }
+        Ok(())
+    }
+
+    fn database(&mut self, event: Event<DynamicObject>) {
+        match event {
+            Event::Apply(object) | Event::InitApply(object) => {
+                let key = (object.namespace().unwrap_or_default(), object.name_any());
+                let line = Line::of(&object);
+                let before = self.shown.get(&key).cloned().unwrap_or_default();
+                if line.says_other_than(&before) && !line.phase.is_empty() {
+                    self.print(&key.1, &line.after(&before));
+                }
+                self.shown.insert(key, line);
+            }
+            Event::Delete(object) => {
+                let key = (object.namespace().unwrap_or_default(), object.name_any());
+                self.shown.remove(&key);
+                self.print(&key.1, &format!("{:>WHAT$}{}", "", "deleted"));
+            }
+            Event::Init | Event::InitDone => {}
+        }
+    }
+
+    /// An edit that was taken back changes no phase, so only an Event tells of it.
+    fn event(&mut self, event: &DynamicObject) {
+        let data = &event.data;
+        if data["reason"] != "EditReverted" || data["regarding"]["kind"] != "Database" {
+            return;
+        }
+        let times = data["series"]["count"].to_string();
+        if self.told.insert((event.uid().unwrap_or_default(), times)) {
+            let name = data["regarding"]["name"].as_str().unwrap_or_default().to_owned();
+            let note = data["note"].as_str().unwrap_or_default();
+            self.print(&name, &format!("{:>WHAT$}{:<PHASE$} {note}", "", "EditReverted"));
+        }
+    }
+
+    fn print(&self, name: &str, what: &str) {
+        let clock = Timestamp::now().strftime("%H:%M:%S").to_string();
+        let elapsed = self.began.elapsed().as_secs_f64();
+        let several = self.shown.keys().any(|(_, other)| other != name);
+        let name = if several { format!("{name}  ") } else { String::new() };
+        println!("{clock} {elapsed:>6.1} s  {name}{what}");
     }
 }
 
-/// Shows until the process is told to stop.
-pub(crate) async fn for_ever(client: &Client, applied: &[Applied]) -> anyhow::Result<()> {
-    follow(client, applied, false).await
+/// Databases everywhere, not only those applied here: kubectl makes others. A broken watch is taken up
+/// again after a pause; there is nothing to show of it.
+fn news(client: &Client) -> BoxStream<'static, News> {
+    let of = |group: &str, version: &str, kind: &str| {
+        ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+    };
+    let databases: Api<DynamicObject> =
+        Api::all_with(client.clone(), &of("database.example.com", "v1", "Database"));
+    let events: Api<DynamicObject> =
+        Api::all_with(client.clone(), &of("events.k8s.io", "v1", "Event"));
+    let databases = watch(databases, watcher::Config::default()).default_backoff();
+    let events = watch(events, watcher::Config::default()).default_backoff().applied_objects();
+    let news = select(databases.map_ok(News::Database), events.map_ok(News::Event));
+    news.filter_map(|news| async { news.ok() }).boxed()
 }
 
-async fn follow(client: &Client, applied: &[Applied], end_when_ready: bool) -> anyhow::Result<()> {
-    let began = Instant::now();
-    let watched: Vec<&Applied> = applied.iter().filter(|a| a.resource.kind == "Database").collect();
-    if watched.is_empty() && end_when_ready {
-        return Ok(());
-    }
-    let mut shown: Vec<Line> = vec![Line::default(); watched.len()];
-    let mut streams = SelectAll::new();
-    for (index, one) in watched.iter().enumerate() {
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(client.clone(), &one.namespace, &one.resource);
-        let config = watcher::Config::default().fields(&format!("metadata.name={}", one.name));
-        let stream = watcher(api, config).default_backoff().applied_objects();
-        streams.push(stream.map_ok(move |object| (index, object)).boxed());
-    }
-    while let Some(event) = streams.next().await {
-        // A broken watch is taken up again by its backoff; there is nothing to show.
-        let Ok((index, object)) = event else { continue };
-        let line = Line::of(&object);
-        if line != shown[index] && !line.phase.is_empty() {
-            line.print(&watched[index].name, began, watched.len() > 1);
-            shown[index] = line;
-        }
-        if end_when_ready && shown.iter().all(|l| l.ready) {
-            return Ok(());
-        }
-    }
-    Ok(())
-}
+/// Width of what stands before a phase: `STATE TRANSITION: Provisioning -> `.
+const WHAT: usize = 34;
+/// Width of the longest phase.
+const PHASE: usize = 12;
 
 /// What is shown of a status.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,14 +193,18 @@ impl Line {
         }
     }
 
-    fn print(&self, name: &str, began: Instant, several: bool) {
-        let clock = Timestamp::now().strftime("%H:%M:%S").to_string();
-        let elapsed = began.elapsed().as_secs_f64();
-        let name = if several { format!("{name}  ") } else { String::new() };
-        println!(
-            "{clock}  {elapsed:>6.1} s  {name}{:<13} {:<24} {}",
-            self.phase, self.reason, self.message
-        );
+    fn says_other_than(&self, other: &Self) -> bool {
+        (&self.phase, &self.reason, &self.message) != (&other.phase, &other.reason, &other.message)
+    }
+
+    /// In words, after what stood before; phases stand below each other.
+    fn after(&self, before: &Self) -> String {
+        let what = match before.phase.as_str() {
+            phase if phase == self.phase => String::new(),
+            "" => "STATE TRANSITION: New -> ".to_owned(),
+            phase => format!("STATE TRANSITION: {phase} -> "),
+        };
+        format!("{what:>WHAT$}{:<PHASE$} {}: {}", self.phase, self.reason, self.message)
     }
 }
 
@@ -132,5 +230,21 @@ mod tests {
         assert!(!Line::of(&object).ready);
         object.data["status"]["observedGeneration"] = 2.into();
         assert!(Line::of(&object).ready);
+    }
+
+    #[test]
+    fn phases_stand_below_each_other_and_a_move_is_named_once() {
+        let line = |phase: &str| Line {
+            phase: phase.to_owned(),
+            reason: "Because".to_owned(),
+            message: "it is so".to_owned(),
+            ready: false,
+        };
+        let moved = line("Configuring").after(&line("Provisioning"));
+        assert_eq!(moved, "STATE TRANSITION: Provisioning -> Configuring  Because: it is so");
+        let stayed = line("Configuring").after(&line("Configuring"));
+        assert_eq!(stayed.find("Configuring"), moved.find("Configuring"));
+        assert!(!stayed.contains("TRANSITION"), "{stayed}");
+        assert!(line("Pending").after(&Line::default()).contains("New -> Pending"));
     }
 }

@@ -3,8 +3,10 @@
 //! Where PostgreSQL's programs are installed the node runs them for real; elsewhere the simulated
 //! cluster's model answers, and the demo says so.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use jiff::Timestamp;
@@ -17,15 +19,21 @@ use runner::{Config, Environment, Runner};
 use sim::builtin::Switch;
 use sim::clock::Clock;
 use sim::server::Server;
+use sim::stream::TcpDial;
 use sim::world::World;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Demo;
+use super::folder::Folder;
+use crate::args::{Decisions, Demo};
 use crate::{embedded, manifests};
 
 /// The name that the demo's operator goes by in the API server's log.
 const OPERATOR: &str = "system:serviceaccount:steadfast:steadfast";
+
+/// How long pods may take to end by themselves; then their processes are killed, so that a person who
+/// pressed Ctrl-C waits some seconds at most.
+const GRACE: Duration = Duration::from_millis(1500);
 
 /// Everything that the demo started.
 pub struct Stage {
@@ -33,29 +41,39 @@ pub struct Stage {
     pub client: kube::Client,
     /// Where the kubeconfig lies.
     pub kubeconfig: PathBuf,
-    folder: tempfile::TempDir,
-    server: Server,
+    world: World,
+    // Before the folder: the node's end is the longer one, and may need the server.
     node: Option<LocalNode>,
+    server: Server,
+    folder: Folder,
     real: Option<u32>,
     tasks: JoinSet<()>,
 }
 
 impl Stage {
-    /// Starts it all.
+    /// Starts it all, the operator included.
     ///
     /// # Errors
     /// When a port cannot be bound, a file cannot be written, or the node cannot be started.
     pub async fn build(options: &Demo, stop: &CancellationToken) -> anyhow::Result<Self> {
+        let mut stage = Self::raise(options.model).await?;
+        stage.operate(&options.decisions, stop);
+        Ok(stage)
+    }
+
+    /// Starts the cluster with the definitions in it, and no operator.
+    ///
+    /// # Errors
+    /// When a port cannot be bound, a file cannot be written, or the node cannot be started.
+    pub async fn raise(model: bool) -> anyhow::Result<Self> {
         let world = World::with_clock(seed(), Clock::starting_at(Timestamp::now()));
-        let mut tasks = JoinSet::new();
         for crd in manifests::crds()? {
             world
                 .apply(&crd.to_string())
                 .map_err(|refusal| anyhow::anyhow!("a definition was refused: {refusal:?}"))?;
         }
-        let client = kube::Client::new(world.cluster.service(), "default");
         let programs = Programs::find();
-        let real = if options.model { None } else { programs.postgres_for(None).map(|p| p.major) };
+        let real = if model { None } else { programs.postgres_for(None).map(|p| p.major) };
         if real.is_some() {
             // The simulated scheduler places pods and lets claims be bound; the only node is ours.
             world.model(|model| model.kubelet = Switch::External);
@@ -63,6 +81,7 @@ impl Stage {
                 .delete("Node", "", "node-1")
                 .map_err(|refusal| anyhow::anyhow!("the model's node stays: {refusal:?}"))?;
         }
+        let mut tasks = JoinSet::new();
         let driver = world.spawn();
         tasks.spawn(async move {
             // It ends with the runtime; a panic in it ends only the demo's cluster.
@@ -72,41 +91,61 @@ impl Stage {
             Some(_) => Some(start_node(&world).await?),
             None => None,
         };
-        let server = Server::start(&world.cluster).await.context("no port for the API server")?;
-        let folder = tempfile::tempdir().context("no folder for the kubeconfig")?;
+        let server = serve(&world, real.is_some()).await?;
+        let folder = Folder::make().context("no folder for the kubeconfig")?;
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, server.kubeconfig()).context("the kubeconfig")?;
-        let runner = operator(&world, real.is_some(), options);
-        tasks.spawn(runner.run(stop.clone()));
-        Ok(Self { client, kubeconfig, folder, server, node, real, tasks })
+        let client = kube::Client::new(world.service(), "default");
+        Ok(Self { client, kubeconfig, world, node, server, folder, real, tasks })
     }
 
-    /// Says what is real and what is not.
-    pub fn introduce(&self) {
+    /// Starts the operator, until it is told to stop.
+    pub fn operate(&mut self, decisions: &Decisions, stop: &CancellationToken) {
+        let runner = operator(&self.world, self.real.is_some(), decisions);
+        self.tasks.spawn(runner.run(stop.clone()));
+    }
+
+    /// Says what is real and what is not, and how to look at it while it comes up.
+    pub fn introduce(&self, with_kubeconfig: bool) {
         println!("Embedded cluster on http://{}", self.server.address());
         match self.real {
             Some(major) => println!(
-                "Pods are processes of this machine: a real PostgreSQL {major} (the programs that \
-                 are installed here, whatever version an image names)."
+                "Pods are processes of this machine: a real PostgreSQL {major} answers, since its \
+                 programs are\ninstalled here, whatever version an image names."
             ),
             None => println!(
-                "PostgreSQL's server programs are not used here: a MODEL of PostgreSQL answers, \
-                 not the real one."
+                "A MODEL of PostgreSQL answers, not the real one: its server programs are not \
+                 installed here, or\n--model was given. The phases are the same; SQL is not."
             ),
+        }
+        if with_kubeconfig {
+            println!("kubectl in another terminal works from now on, with this line:\n");
+            println!("export KUBECONFIG={}", self.kubeconfig.display());
         }
         println!();
     }
 
     /// Takes everything down: operator, pods, files.
     pub async fn strike(mut self) {
-        if let Some(node) = self.node.take() {
-            node.stop().await;
+        if let Some(node) = self.node.take()
+            && tokio::time::timeout(GRACE, node.stop()).await.is_err()
+        {
+            // The node's own end has begun: its keeper kills what is left and removes the files.
+            tracing::debug!("pods did not end in time and were killed");
         }
         self.tasks.shutdown().await;
-        if let Err(error) = self.folder.close() {
-            tracing::warn!(%error, "the kubeconfig's folder could not be removed");
-        }
+        drop(self.server);
+        drop(self.folder);
     }
+}
+
+/// The API server for kubectl. Port-forwards end where the pods are: at addresses of this machine, or
+/// in the models.
+async fn serve(world: &World, real: bool) -> anyhow::Result<Server> {
+    let service =
+        if real { world.cluster.service().dialing(Arc::new(TcpDial)) } else { world.service() };
+    let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    Server::serve(service, anywhere).await.context("no port for the API server")
 }
 
 async fn start_node(world: &World) -> anyhow::Result<LocalNode> {
@@ -117,7 +156,7 @@ async fn start_node(world: &World) -> anyhow::Result<LocalNode> {
         .context("the node for real pods cannot be started (try --model)")
 }
 
-fn operator(world: &World, real: bool, options: &Demo) -> Runner {
+fn operator(world: &World, real: bool, decisions: &Decisions) -> Runner {
     let client = kube::Client::new(world.cluster.client(OPERATOR).service(), "default");
     let environment = if real {
         let dialer: Arc<dyn Dialer> = Arc::new(EndpointSlices::new(client.clone()));
@@ -126,7 +165,7 @@ fn operator(world: &World, real: bool, options: &Demo) -> Runner {
     } else {
         embedded::environment(world, client, Arc::new(SystemRandom))
     };
-    let config = Config { settings: options.decisions.settings(), ..Config::default() };
+    let config = Config { settings: decisions.settings(), ..Config::default() };
     Runner::new(environment, config).with::<DatabaseController>()
 }
 

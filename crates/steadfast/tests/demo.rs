@@ -1,0 +1,437 @@
+//! `steadfast demo` as a person sees it: the built binary, a real PostgreSQL where one is installed,
+//! kubectl through the line that it prints, and nothing left of it however it ends.
+
+mod console;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use console::{Demo, assert_in_order, command_lines, require, until};
+use k8s_openapi::api::core::v1::Pod;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use serde_json::Value;
+use tokio_postgres::NoTls;
+use tokio_util::sync::CancellationToken;
+
+/// The moves of the exercise, as they are shown.
+const MOVES: [&str; 6] = [
+    "STATE TRANSITION: New -> Pending ",
+    "STATE TRANSITION: Pending -> Provisioning ",
+    "STATE TRANSITION: Provisioning -> Configuring ",
+    "STATE TRANSITION: Configuring -> Deploying ",
+    "STATE TRANSITION: Deploying -> Verifying ",
+    "STATE TRANSITION: Verifying -> Ready ",
+];
+
+/// How long a demo may take to end after it was told to.
+const TO_END: Duration = Duration::from_secs(5);
+
+#[test]
+fn once_shows_the_phases_in_order_and_exits_with_success() {
+    if require(false).is_none() {
+        return;
+    }
+    let mut demo = Demo::start(&["--once"]);
+    let (status, output, _) = demo.end();
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert_in_order(&output, &MOVES);
+    assert!(output.contains("a real PostgreSQL"), "{output}");
+    assert!(!output.contains("MODEL"), "{output}");
+    assert!(output.contains("AllChecksPassed"), "{output}");
+    demo.leaves_nothing();
+}
+
+fn model(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut demo = Demo::start(&[&["--once", "--model"], arguments].concat());
+    let (status, output, _) = demo.end();
+    demo.leaves_nothing();
+    (status.code(), output)
+}
+
+#[test]
+fn the_model_is_called_a_model_and_becomes_ready_too() {
+    let (code, output) = model(&[]);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("A MODEL of PostgreSQL answers, not the real one"), "{output}");
+    assert_in_order(&output, &MOVES);
+    assert!(!output.contains(" INFO "), "log lines repeat what is shown: {output}");
+}
+
+/// A manifest in a file, with the field and its value in the place of the exercise's.
+fn manifest(change: impl FnOnce(&mut Value)) -> tempfile::NamedTempFile {
+    let mut resource = serde_json::json!({
+        "apiVersion": "database.example.com/v1", "kind": "Database",
+        "metadata": {"name": "own-db"},
+        "spec": {"image": "postgres:17", "databaseName": "own", "username": "owner",
+            "storage": {"size": "1Gi"}}});
+    change(&mut resource);
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), resource.to_string()).expect("it can be written");
+    file
+}
+
+#[test]
+fn exit_codes_tell_ready_from_not_ready_and_from_refused() {
+    let with = |file: &tempfile::NamedTempFile, more: &[&str]| {
+        let path = file.path().to_string_lossy().into_owned();
+        model(&[&["-f", &path], more].concat())
+    };
+    let (code, output) = with(&manifest(|_| {}), &[]);
+    assert_eq!(code, Some(0), "{output}");
+    assert_in_order(&output, &MOVES);
+
+    let standbys = manifest(|resource| resource["spec"]["replicas"] = 3.into());
+    let (code, output) = with(&standbys, &["--timeout", "4s"]);
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("StandbysNotYetSupported"), "{output}");
+    assert!(output.contains("not Ready after 4 s"), "{output}");
+
+    let reserved = manifest(|resource| resource["spec"]["databaseName"] = "pg_own".into());
+    let (code, output) = with(&reserved, &[]);
+    assert_eq!(code, Some(3), "{output}");
+    assert!(output.contains("the manifest was refused: Database own-db"), "{output}");
+    assert!(output.contains("this name is PostgreSQL's own; choose another one"), "{output}");
+
+    let (code, output) = model(&["-f", "/nonexistent.yaml"]);
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("/nonexistent.yaml cannot be read"), "{output}");
+}
+
+/// Gathers the command line of every process that runs while it lives.
+struct Onlooker {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<BTreeSet<String>>>,
+}
+
+impl Onlooker {
+    fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut seen = BTreeSet::new();
+            while !told.load(Ordering::Relaxed) {
+                seen.extend(command_lines().into_iter().map(|(words, _)| words));
+                // poll: processes that come and go
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            seen
+        });
+        Self { stop, thread: Some(thread) }
+    }
+
+    fn seen(mut self) -> BTreeSet<String> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().expect("taken once").join().expect("no panic")
+    }
+}
+
+/// One demo, everything that a person does with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_exercise_of_two_terminals() {
+    if require(true).is_none() {
+        return;
+    }
+    let onlooker = Onlooker::start();
+    let mut demo = Demo::start(&["--log", "info"]);
+    demo.until_said("The cluster stays open");
+    assert_in_order(&demo.output(), &MOVES);
+    look(&demo);
+    logins(&demo).await;
+    forwarded_logins(&demo).await;
+    repairs(&mut demo);
+    secrets_stay_secret(&demo, &onlooker.seen());
+    demo.kubectl(&["delete", "databases", "--all", "--timeout=60s"]);
+    until("the pod's end", || {
+        demo.kubectl(&[
+            "get",
+            "statefulsets,pods,services",
+            "-l",
+            "app.kubernetes.io/instance",
+            "-o",
+            "name",
+        ])
+        .is_empty()
+    });
+    demo.until_said("deleted");
+    demo.signal("INT");
+    let (status, output, took) = demo.end();
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(took < TO_END, "{took:?}");
+    demo.leaves_nothing();
+}
+
+/// The commands of the exercise's second terminal.
+fn look(demo: &Demo) {
+    let phase = demo.kubectl(&["get", "database", "test-db", "-o", "jsonpath={.status.phase}"]);
+    assert_eq!(phase, "Ready");
+    let conditions =
+        demo.kubectl(&["get", "database", "test-db", "-o", "jsonpath={.status.conditions}"]);
+    let conditions: Value = serde_json::from_str(&conditions).expect("JSON");
+    let ready = conditions.as_array().and_then(|all| all.iter().find(|c| c["type"] == "Ready"));
+    assert_eq!(ready.expect("there")["status"], "True");
+    let table = demo.kubectl(&["get", "databases", "-o", "wide"]);
+    assert_in_order(
+        &table,
+        &[
+            "NAME",
+            "PHASE",
+            "READY",
+            "REPLICAS",
+            "ENDPOINT",
+            "AGE",
+            "IMAGE",
+            "PRIMARY",
+            "REASON",
+            "test-db",
+            "Ready",
+            "true",
+            "1/1",
+            "postgres:14",
+            "test-db-0",
+            "AllChecksPassed",
+        ],
+    );
+    let described = demo.kubectl(&["describe", "database", "test-db"]);
+    assert_in_order(&described, &["Database Name:", "mydb", "Phase:", "Ready", "Events:"]);
+    assert!(described.contains("Verifying -> Ready"), "{described}");
+    demo.kubectl(&["wait", "--for=condition=Ready", "database/test-db", "--timeout=30s"]);
+}
+
+/// A key of a Secret.
+fn secret(demo: &Demo, name: &str, key: &str) -> String {
+    let encoded = demo.get(&["secret", name])["data"][key].as_str().unwrap_or("").to_owned();
+    String::from_utf8(STANDARD.decode(encoded).expect("base64")).expect("text")
+}
+
+/// Logs in over any stream; answers what the server calls the method of the login, or its refusal.
+async fn logged_in<S, T>(
+    connection: (tokio_postgres::Client, tokio_postgres::Connection<S, T>),
+) -> String
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (client, connection) = connection;
+    let connection = tokio::spawn(connection);
+    let question = "SELECT current_user::text || ' of ' || current_database()::text";
+    let answer = client.query_one(question, &[]).await.expect("it answers").get(0);
+    drop(client);
+    let _ = connection.await;
+    answer
+}
+
+fn code(error: &tokio_postgres::Error) -> String {
+    error.code().map(|code| code.code().to_owned()).unwrap_or_else(|| error.to_string())
+}
+
+fn config(password: &str) -> tokio_postgres::Config {
+    let mut config = tokio_postgres::Config::new();
+    config.user("admin").dbname("mydb").password(password).connect_timeout(Duration::from_secs(20));
+    config
+}
+
+/// On the pod's own address, at the port that the Service names.
+async fn logins(demo: &Demo) {
+    let pod = demo.get(&["pod", "test-db-0"]);
+    let address = pod["status"]["podIP"].as_str().expect("an address").to_owned();
+    assert!(address.starts_with("127.") && address != "127.0.0.1", "{address}");
+    let with = |password: &str| {
+        let mut config = config(password);
+        config.host(&address).port(5432);
+        async move { config.connect(NoTls).await }
+    };
+    let wrong = with("wrong").await.err().expect("a wrong password is refused");
+    assert_eq!(code(&wrong), "28P01");
+    let password = secret(demo, "test-db-credentials", "password");
+    let right = with(&password).await.expect("the right password is accepted");
+    assert_eq!(logged_in(right).await, "admin of mydb");
+    // By scram, and by nothing else: the server keeps a verifier and its rule names the method.
+    let superuser = secret(demo, "test-db-superuser", "password");
+    let mut asking = tokio_postgres::Config::new();
+    asking.user("postgres").password(&superuser).dbname("postgres").host(&address);
+    let (client, connection) = asking.connect(NoTls).await.expect("the superuser's login");
+    let connection = tokio::spawn(connection);
+    let text = |sql: &'static str| {
+        let client = &client;
+        async move { client.query_one(sql, &[]).await.expect("an answer").get::<_, String>(0) }
+    };
+    let kept = text("SELECT rolpassword FROM pg_authid WHERE rolname = 'admin'").await;
+    assert!(kept.starts_with("SCRAM-SHA-256$"), "not a verifier");
+    let rules =
+        "SELECT string_agg(DISTINCT auth_method, ',') FROM pg_hba_file_rules WHERE type = 'host'";
+    assert_eq!(text(rules).await, "scram-sha-256");
+    drop(client);
+    let _ = connection.await;
+}
+
+/// Through the API server, as `kubectl port-forward` users do it.
+async fn forwarded_logins(demo: &Demo) {
+    let kubeconfig = Kubeconfig::read_from(demo.kubeconfig()).expect("a kubeconfig");
+    let options = KubeConfigOptions::default();
+    let settings = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a config");
+    let pods: Api<Pod> = Api::default_namespaced(Client::try_from(settings).expect("a client"));
+    let password = secret(demo, "test-db-credentials", "password");
+    for (password, right) in [("wrong", false), (password.as_str(), true)] {
+        let mut forwarder = pods.portforward("test-db-0", &[5432]).await.expect("forwarded");
+        let stream = forwarder.take_stream(5432).expect("one stream");
+        let login = config(password).connect_raw(stream, NoTls).await;
+        assert_eq!(login.is_ok(), right, "{:?}", login.as_ref().err());
+        match login {
+            Ok(login) => assert_eq!(logged_in(login).await, "admin of mydb"),
+            Err(error) => assert_eq!(code(&error), "28P01"),
+        }
+        forwarder.abort();
+    }
+}
+
+/// What is taken away comes back; what is edited is taken back, and the one who did it is named.
+fn repairs(demo: &mut Demo) {
+    let uid = |demo: &Demo| {
+        demo.kubectl(&[
+            "get",
+            "service",
+            "test-db",
+            "--ignore-not-found",
+            "-o",
+            "jsonpath={.metadata.uid}",
+        ])
+    };
+    let before = uid(demo);
+    demo.kubectl(&["delete", "service", "test-db"]);
+    until("another Service", || !uid(demo).is_empty() && uid(demo) != before);
+    demo.kubectl(&["wait", "--for=condition=Ready", "database/test-db", "--timeout=60s"]);
+
+    let file =
+        |demo: &Demo| demo.get(&["configmap", "test-db-config"])["data"]["pg_hba.conf"].clone();
+    let before = file(demo);
+    let edited = demo
+        .console(&["edit", "configmap", "test-db-config"])
+        .env("KUBE_EDITOR", "sed -i s/scram-sha-256/trust/")
+        .output()
+        .expect("kubectl runs");
+    assert!(edited.status.success(), "{}", String::from_utf8_lossy(&edited.stderr));
+    demo.until_said("EditReverted");
+    until("the file as it was", || file(demo) == before);
+    let events = demo.kubectl(&["get", "events", "--field-selector", "reason=EditReverted"]);
+    assert!(events.contains("kubectl-edit"), "{events}");
+    assert!(events.contains("pg_hba.conf"), "{events}");
+}
+
+/// No password is shown where more people look than may read Secrets.
+fn secrets_stay_secret(demo: &Demo, command_lines: &BTreeSet<String>) {
+    let names = ["test-db-superuser", "test-db-replication", "test-db-credentials"];
+    let passwords: Vec<String> = names.iter().map(|name| secret(demo, name, "password")).collect();
+    assert!(passwords.iter().all(|password| password.len() >= 16), "passwords were read");
+    let kinds = ["databases", "events", "configmaps", "statefulsets", "pods", "services"];
+    let mut places: Vec<(String, String)> = kinds
+        .iter()
+        .map(|kind| ((*kind).to_owned(), demo.kubectl(&["get", kind, "-A", "-o", "yaml"])))
+        .collect();
+    places.push(("the output and logs".to_owned(), demo.output()));
+    let lines: Vec<&str> = command_lines.iter().map(String::as_str).collect();
+    assert!(lines.iter().any(|line| line.contains("initdb")), "initdb was seen running");
+    places.push(("arguments of processes".to_owned(), lines.join("\n")));
+    for (place, text) in places {
+        assert!(!text.is_empty(), "nothing was read of {place}");
+        for (name, password) in names.iter().zip(&passwords) {
+            let encoded = STANDARD.encode(password);
+            let found = text.contains(password.as_str()) || text.contains(&encoded);
+            assert!(!found, "the password of {name} stands in {place}");
+        }
+    }
+}
+
+/// Starts a demo and waits until its server runs.
+fn with_a_server() -> Option<Demo> {
+    require(false)?;
+    let mut demo = Demo::start(&[]);
+    demo.until_said("-> Deploying");
+    // The server of the pod, not that of its bootstrap.
+    demo.until_a_process_runs("listen_addresses=127.");
+    Some(demo)
+}
+
+#[test]
+fn told_to_terminate_it_ends_soon_and_leaves_nothing() {
+    let Some(mut demo) = with_a_server() else { return };
+    demo.signal("TERM");
+    let (status, output, took) = demo.end();
+    assert!(matches!(status.code(), Some(0 | 130)), "{status:?}: {output}");
+    assert!(output.contains("steadfast: stopping"), "{output}");
+    assert!(took < TO_END, "{took:?}");
+    demo.leaves_nothing();
+}
+
+#[test]
+fn interrupted_while_the_data_are_being_made_it_leaves_nothing() {
+    if require(false).is_none() {
+        return;
+    }
+    let mut demo = Demo::start(&[]);
+    demo.until_a_process_runs("initdb");
+    demo.signal("INT");
+    let (status, output, took) = demo.end();
+    assert_eq!(status.code(), Some(130), "{output}");
+    assert!(took < TO_END, "{took:?}");
+    demo.leaves_nothing();
+}
+
+#[test]
+fn killed_it_leaves_nothing() {
+    let Some(mut demo) = with_a_server() else { return };
+    demo.signal("KILL");
+    let (status, _, _) = demo.end();
+    assert_eq!(status.code(), None);
+    demo.leaves_nothing();
+}
+
+/// Set in the process that the next test starts in order to see it panic.
+const PANICS: &str = "STEADFAST_TEST_PANICS";
+
+/// Plays both parts: this program again, for this one test, builds the demo's stage and panics on it.
+#[test]
+fn a_panic_leaves_nothing() {
+    if std::env::var_os(PANICS).is_some() {
+        return panic_on_stage();
+    }
+    if require(false).is_none() {
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "a_panic_leaves_nothing", "--nocapture"]).env(PANICS, "1");
+    let mut demo = Demo::run(command);
+    let (status, output, _) = demo.end();
+    assert_eq!(status.code(), Some(101), "{output}");
+    assert!(output.contains("a panic on purpose, with a server running"), "{output}");
+    demo.leaves_nothing();
+}
+
+fn panic_on_stage() {
+    use clap::Parser;
+    let cli = steadfast::args::Cli::parse_from(["steadfast", "demo"]);
+    let steadfast::args::Command::Demo(options) = cli.command else { unreachable!("as parsed") };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let stage = steadfast::demo::stage::Stage::build(&options, &stop).await.expect("a stage");
+        let text = include_str!("../../../examples/test-db.yaml");
+        let resource: kube::api::DynamicObject = serde_saphyr::from_str(text).expect("a resource");
+        let kind = kube::core::GroupVersionKind::gvk("database.example.com", "v1", "Database");
+        let kind = kube::api::ApiResource::from_gvk(&kind);
+        let databases: Api<kube::api::DynamicObject> =
+            Api::default_namespaced_with(stage.client.clone(), &kind);
+        databases.create(&kube::api::PostParams::default(), &resource).await.expect("accepted");
+        let folder = std::env::temp_dir();
+        until("a server", || {
+            let lines = console::processes_below(&folder);
+            lines.iter().any(|line| line.contains("listen_addresses=127."))
+        });
+        assert!(folder.as_os_str().is_empty(), "a panic on purpose, with a server running");
+    });
+}
