@@ -26,7 +26,6 @@ impl Core {
             return Err(Failure::conflict_on(&binding, &key.name, &text));
         }
         let mut object = before.clone();
-        object["spec"]["nodeName"] = json!(node);
         let condition = json!({
             "type": "PodScheduled", "status": "True", "lastProbeTime": null,
             "lastTransitionTime": clock::seconds(self.now()),
@@ -36,6 +35,8 @@ impl Core {
         conditions.push(condition);
         object["status"]["conditions"] = json!(conditions);
         self.track(by, &kind, None, Some(&before), &mut object);
+        // The real server sets the node behind the back of the field managers.
+        object["spec"]["nodeName"] = json!(node);
         self.keep(&kind, key.clone(), object);
         Ok(())
     }
