@@ -46,6 +46,12 @@ impl Keeper {
         let _ = self.tell(format!("-{pid}\n"));
     }
 
+    /// Says that the processes were asked to end and had their time: they are killed at the end. A keeper
+    /// that is gone has done so already.
+    pub(crate) fn hurry(&self) {
+        let _ = self.tell("!\n".to_owned());
+    }
+
     fn tell(&self, line: String) -> io::Result<()> {
         match self.inner.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             Some((_, stdin)) => stdin.write_all(line.as_bytes()),

@@ -1,21 +1,29 @@
 # Outlives its owner by a moment: reads process ids from standard input and, when that ends because the
 # owner is gone (however it died), stops them and removes the owner's folder, given as the first argument.
+# `!` says that the processes were asked to end already and had their time.
 trap '' INT TERM HUP
 folder=$1
 live=' '
+hurry=
 while read -r line; do
   pid=${line#?}
   case $line in
+    !) hurry=yes ;;
     +*) live="$live$pid " ;;
     -*) case $live in *" $pid "*) live="${live%% "$pid" *} ${live#* "$pid" }" ;; esac ;;
   esac
 done
 
 # Processes that left their group are known by their working folder, where the system shows it.
+# One `ls` for all of them, since a process for each would take seconds on a busy machine.
 strays() {
-  for entry in /proc/[0-9]*; do
-    case $(readlink "$entry/cwd" 2>/dev/null) in
-      "$folder"/*) [ "${entry#/proc/}" = "$$" ] || printf '%s\n' "${entry#/proc/}" ;;
+  ls -ld /proc/[0-9]*/cwd 2>/dev/null | while read -r line; do
+    case $line in
+      *" -> $folder/"*)
+        entry=${line%%/cwd -> *}
+        entry=${entry##*/}
+        [ "$entry" = "$$" ] || printf '%s\n' "$entry"
+        ;;
     esac
   done
 }
@@ -33,7 +41,7 @@ alive() {
   return 1
 }
 round=0
-while alive && [ "$round" -lt 30 ]; do sleep 0.1; round=$((round + 1)); done
+while [ -z "$hurry" ] && alive && [ "$round" -lt 30 ]; do sleep 0.1; round=$((round + 1)); done
 for pid in $live; do kill -KILL -- "-$pid" 2>/dev/null; kill -KILL "$pid" 2>/dev/null; done
 round=0
 while [ "$round" -lt 30 ]; do

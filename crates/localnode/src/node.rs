@@ -144,6 +144,17 @@ impl LocalNode {
         tokio::task::spawn_blocking(move || keeper.finish()).await.unwrap_or_default();
     }
 
+    /// The same for somebody who waits: what has not ended within `grace` is killed, pods' own grace
+    /// periods notwithstanding.
+    pub async fn stop_within(self, grace: Duration) {
+        let keeper = self.context.starter.keeper.clone();
+        let mut stopping = Box::pin(self.stop());
+        if tokio::time::timeout(grace, &mut stopping).await.is_err() {
+            // The node goes with what is left of its stopping, and lets the keeper do its work.
+            keeper.hurry();
+        }
+    }
+
     /// The kept log of a container's current or last run; `None` when it has not run here.
     pub fn logs(&self, namespace: &str, pod: &str, container: &str) -> Option<String> {
         let window = self.window(namespace, pod, container)?;

@@ -63,6 +63,26 @@ fn the_model_is_called_a_model_and_becomes_ready_too() {
     assert!(!output.contains(" INFO "), "log lines repeat what is shown: {output}");
 }
 
+/// Seconds since the start, of each line that tells of a move.
+fn times_of_moves(output: &str) -> Vec<f64> {
+    let moves = output.lines().filter(|line| line.contains("STATE TRANSITION"));
+    moves
+        .map(|line| line.split_whitespace().nth(1).expect("a time").parse().expect("seconds"))
+        .collect()
+}
+
+#[test]
+fn phases_are_held_as_long_as_was_asked() {
+    let (code, output) = model(&["--phase-dwell", "3s"]);
+    assert_eq!(code, Some(0), "{output}");
+    assert_in_order(&output, &MOVES);
+    let times = times_of_moves(&output);
+    assert_eq!(times.len(), MOVES.len(), "{output}");
+    // A status keeps whole seconds, so each of the five may seem to last up to one less; and the first
+    // line may come late on a busy machine.
+    assert!(times[5] - times[0] > 9.0, "{output}");
+}
+
 /// A manifest in a file, with the field and its value in the place of the exercise's.
 fn manifest(change: impl FnOnce(&mut Value)) -> tempfile::NamedTempFile {
     let mut resource = serde_json::json!({
@@ -138,27 +158,21 @@ async fn the_exercise_of_two_terminals() {
         return;
     }
     let onlooker = Onlooker::start();
-    let mut demo = Demo::start(&["--log", "info"]);
+    // All that our own crates have to say, since what is searched for secrets must be everything.
+    let ours =
+        "warn,steadfast=trace,runner=trace,phased=trace,operators=trace,localnode=trace,sim=trace";
+    let mut demo = Demo::start(&["--log", ours]);
     demo.until_said("The cluster stays open");
     assert_in_order(&demo.output(), &MOVES);
     look(&demo);
     logins(&demo).await;
     forwarded_logins(&demo).await;
     repairs(&mut demo);
-    secrets_stay_secret(&demo, &onlooker.seen());
-    demo.kubectl(&["delete", "databases", "--all", "--timeout=60s"]);
-    until("the pod's end", || {
-        demo.kubectl(&[
-            "get",
-            "statefulsets,pods,services",
-            "-l",
-            "app.kubernetes.io/instance",
-            "-o",
-            "name",
-        ])
-        .is_empty()
-    });
-    demo.until_said("deleted");
+    let mut passwords = passwords_of(&demo);
+    rotation(&demo).await;
+    passwords.extend(passwords_of(&demo));
+    secrets_stay_secret(&demo, &passwords, &onlooker.seen());
+    deletion(&mut demo).await;
     demo.signal("INT");
     let (status, output, took) = demo.end();
     assert_eq!(status.code(), Some(0), "{output}");
@@ -323,11 +337,85 @@ fn repairs(demo: &mut Demo) {
     assert!(events.contains("pg_hba.conf"), "{events}");
 }
 
-/// No password is shown where more people look than may read Secrets.
-fn secrets_stay_secret(demo: &Demo, command_lines: &BTreeSet<String>) {
+/// A session of the application at the pod's address.
+async fn session(demo: &Demo) -> tokio_postgres::Client {
+    let pod = demo.get(&["pod", "test-db-0"]);
+    let mut config = config(&secret(demo, "test-db-credentials", "password"));
+    config.host(pod["status"]["podIP"].as_str().expect("an address"));
+    let (client, connection) = config.connect(NoTls).await.expect("the Secret's password");
+    tokio::spawn(connection);
+    client
+}
+
+/// Another password in the Secret is in force without a restart, and the old one is not.
+async fn rotation(demo: &Demo) {
+    let pod = |demo: &Demo| {
+        let pod = demo.get(&["pod", "test-db-0"]);
+        let restarts = pod["status"]["containerStatuses"][0]["restartCount"].clone();
+        (pod["metadata"]["uid"].clone(), restarts)
+    };
+    let before = pod(demo);
+    // In a file, since arguments are seen by everybody.
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let patch = serde_json::json!({"stringData": {"password": "planted / marker % 4711"}});
+    std::fs::write(file.path(), patch.to_string()).expect("it can be written");
+    let path = file.path().to_string_lossy().into_owned();
+    demo.kubectl(&["patch", "secret", "test-db-credentials", "--patch-file", &path]);
+    until("the derived keys", || {
+        secret(demo, "test-db-credentials", "uri").contains("planted%20%2F%20marker%20%25%204711")
+    });
+    let address = demo.get(&["pod", "test-db-0"])["status"]["podIP"].clone();
+    let began = std::time::Instant::now();
+    loop {
+        let mut config = config("planted / marker % 4711");
+        config.host(address.as_str().expect("an address"));
+        if config.connect(NoTls).await.is_ok() {
+            break;
+        }
+        assert!(began.elapsed() < console::PATIENCE, "the new password is not in force");
+        // poll: a server that cannot tell us
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    demo.kubectl(&["wait", "--for=condition=Ready", "database/test-db", "--timeout=60s"]);
+    assert_eq!(pod(demo), before, "nothing restarted");
+}
+
+/// Deletion ends, keeps the data, and a Database of the same name finds them again.
+async fn deletion(demo: &mut Demo) {
+    let client = session(demo).await;
+    client
+        .batch_execute("CREATE TABLE kept AS SELECT 'still here'::text AS what")
+        .await
+        .expect("done");
+    drop(client);
+    demo.kubectl(&["delete", "databases", "--all", "--timeout=60s"]);
+    let children =
+        ["get", "statefulsets,pods,services", "-l", "app.kubernetes.io/instance=test-db"];
+    until("the children's end", || {
+        demo.kubectl(&[&children[..], &["-o", "name"]].concat()).is_empty()
+    });
+    demo.until_said(" deleted");
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/test-db.yaml");
+    demo.kubectl(&["apply", "-f", manifest]);
+    demo.kubectl(&["wait", "--for=condition=Ready", "database/test-db", "--timeout=170s"]);
+    let client = session(demo).await;
+    let row = client.query_one("SELECT what FROM kept", &[]).await.expect("the table is there");
+    assert_eq!(row.get::<_, String>(0), "still here");
+}
+
+/// The passwords that the Secrets hold now, each with the name of its Secret.
+fn passwords_of(demo: &Demo) -> Vec<(&'static str, String)> {
     let names = ["test-db-superuser", "test-db-replication", "test-db-credentials"];
-    let passwords: Vec<String> = names.iter().map(|name| secret(demo, name, "password")).collect();
-    assert!(passwords.iter().all(|password| password.len() >= 16), "passwords were read");
+    names.map(|name| (name, secret(demo, name, "password"))).into()
+}
+
+/// No password is shown where more people look than may read Secrets.
+fn secrets_stay_secret(
+    demo: &Demo,
+    passwords: &[(&str, String)],
+    command_lines: &BTreeSet<String>,
+) {
+    assert!(passwords.iter().all(|(_, password)| password.len() >= 16), "passwords were read");
     let kinds = ["databases", "events", "configmaps", "statefulsets", "pods", "services"];
     let mut places: Vec<(String, String)> = kinds
         .iter()
@@ -339,7 +427,7 @@ fn secrets_stay_secret(demo: &Demo, command_lines: &BTreeSet<String>) {
     places.push(("arguments of processes".to_owned(), lines.join("\n")));
     for (place, text) in places {
         assert!(!text.is_empty(), "nothing was read of {place}");
-        for (name, password) in names.iter().zip(&passwords) {
+        for (name, password) in passwords {
             let encoded = STANDARD.encode(password);
             let found = text.contains(password.as_str()) || text.contains(&encoded);
             assert!(!found, "the password of {name} stands in {place}");

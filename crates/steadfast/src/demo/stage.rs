@@ -127,11 +127,8 @@ impl Stage {
 
     /// Takes everything down: operator, pods, files.
     pub async fn strike(mut self) {
-        if let Some(node) = self.node.take()
-            && tokio::time::timeout(GRACE, node.stop()).await.is_err()
-        {
-            // The node's own end has begun: its keeper kills what is left and removes the files.
-            tracing::debug!("pods did not end in time and were killed");
+        if let Some(node) = self.node.take() {
+            node.stop_within(GRACE).await;
         }
         self.tasks.shutdown().await;
         drop(self.server);

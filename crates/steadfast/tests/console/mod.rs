@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -65,6 +66,7 @@ impl Demo {
         let passable = std::fs::Permissions::from_mode(0o711);
         std::fs::set_permissions(folder.path(), passable).expect("its mode can be set");
         let mut child = command
+            .process_group(0)
             .env("TMPDIR", folder.path())
             .env_remove("STEADFAST_LOG")
             .stdin(Stdio::null())
@@ -108,10 +110,10 @@ impl Demo {
         until(&format!("a process of {text}"), runs);
     }
 
-    /// Sends a signal, by name.
+    /// Sends a signal, by name, to its whole group, as a terminal does.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill")
-            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .args([&format!("-{name}"), "--", &format!("-{}", self.child.id())])
             .status()
             .expect("kill runs");
         assert!(sent.success());
