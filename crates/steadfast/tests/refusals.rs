@@ -178,14 +178,6 @@ const CASES: &[Case] = &[
         heal: |b| b.world.delete("ResourceQuota", "default", "none").expect("deleted"),
     },
     Case {
-        name: "pg_25 pod that no node can take",
-        ready: false,
-        act: |b| b.apply(&format!("{TEST_DB}  resources: {{requests: {{memory: 900Gi}}}}\n")),
-        shown: |b| event(b, "test-db-0", "FailedScheduling"),
-        words: &["PodUnschedulable", "memory"],
-        heal: |b| b.apply(TEST_DB),
-    },
-    Case {
         name: "pg_36 dependency down",
         ready: false,
         act: |b| {

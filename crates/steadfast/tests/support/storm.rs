@@ -36,7 +36,8 @@ pub(crate) async fn blow(bench: &Bench, seed: u64, duration: Duration) -> Fired 
         }
         *fired.entry(disturb(bench, &operator, turn % TURNS, &mut random)).or_default() += 1;
         turn += 1;
-        tokio::time::sleep(Duration::from_millis(random.u64(3_000..20_000))).await;
+
+        tokio::time::sleep(Duration::from_millis(random.u64(8_000..32_000))).await;
         heal(bench);
     }
     bench.world.cluster.with(|core| core.faults.clear());
@@ -75,7 +76,7 @@ fn rules() -> Vec<Rule> {
         (all(), 0.03, Effect::Slow(Duration::from_millis(700))),
         (writes(), 0.04, denied),
         (reads(), 0.05, Effect::Stale(3)),
-        (watches(), 0.10, Effect::CutWatch(4)),
+        (watches(), 0.25, Effect::CutWatch(1)),
         (watches(), 0.10, Effect::DuplicateEvents),
         (watches(), 0.10, Effect::DelayEvents(Duration::from_millis(400))),
         (watches(), 0.10, Effect::Gone),
