@@ -76,7 +76,7 @@ fn rules() -> Vec<Rule> {
         (all(), 0.03, Effect::Slow(Duration::from_millis(700))),
         (writes(), 0.04, denied),
         (reads(), 0.05, Effect::Stale(3)),
-        (watches(), 0.25, Effect::CutWatch(1)),
+        (watches(), 0.4, Effect::CutWatch(1)),
         (watches(), 0.10, Effect::DuplicateEvents),
         (watches(), 0.10, Effect::DelayEvents(Duration::from_millis(400))),
         (watches(), 0.10, Effect::Gone),
