@@ -67,6 +67,10 @@ pub enum Trigger {
     Owner,
     /// By the value of this label, which is the resource's name.
     Label(&'static str),
+    /// By its own name: the resource's name followed by this suffix, whatever its labels. For
+    /// objects that a person may bring along. Such an object wakes, but it is kept in no snapshot
+    /// unless another watch of its kind selects it; plans read it live.
+    NameSuffix(&'static str),
 }
 
 /// A set of objects that a snapshot holds.

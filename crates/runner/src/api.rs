@@ -30,6 +30,9 @@ pub struct ApplyMode<'a> {
     pub force: bool,
 }
 
+/// What the API server says when a JSON patch cannot be applied, its own tests included.
+const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
+
 /// The kind as kube names it.
 pub fn resource_of(kind: KindRef) -> ApiResource {
     ApiResource::from_gvk_with_plural(
@@ -99,7 +102,7 @@ impl Server {
         list.items.into_iter().map(|o| live(kind, o)).collect()
     }
 
-    /// Server-side apply to the object or, with `status`, to its status subresource.
+    /// Server-side apply to the object.
     ///
     /// # Errors
     /// As the server answers.
@@ -165,8 +168,10 @@ impl Server {
         let patch = Patch::Json::<()>(patch);
         match self.bound("patch", api.patch(&id.name, &params, &patch)).await {
             Ok(object) => live(id.kind, object),
+            // A failed test is answered with 422 and these words, without a cause that names a field.
             Err(ApiError::Trouble { trouble, .. })
-                if trouble.message.contains("test operation") =>
+                if trouble.message.contains(FAILED_TEST)
+                    || trouble.message.contains("test operation") =>
             {
                 Err(ApiError::LookAgain(trouble.message))
             }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use phased::fact::Fate;
-use phased::{Controller, Live, ObjectId, Trigger, Wake, Watch};
+use phased::{Controller, Live, ObjectId, Trigger, Trouble, Wake, Watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::pass::{End, Means, pass, report_panic};
+use crate::pass::{End, Means, panicked, pass, report, timed_out};
 use crate::queue::Queue;
 use crate::random::jitter;
 
@@ -49,7 +49,12 @@ pub(crate) trait Driven: Send + Sync + 'static {
     fn watches(&self) -> Vec<Watch>;
     fn kind(&self) -> phased::KindRef;
     fn pass<'a>(&'a self, means: &'a Means, id: &'a ObjectId) -> BoxFuture<'a, End>;
-    fn report_panic<'a>(&'a self, means: &'a Means, id: &'a ObjectId) -> BoxFuture<'a, ()>;
+    fn report<'a>(
+        &'a self,
+        means: &'a Means,
+        id: &'a ObjectId,
+        trouble: &'a Trouble,
+    ) -> BoxFuture<'a, ()>;
     fn owners_of(&self, id: &ObjectId, live: &Live) -> Vec<ObjectId>;
 }
 
@@ -86,8 +91,13 @@ impl<C: Controller> Driven for Drive<C> {
         Box::pin(pass::<C>(means, id))
     }
 
-    fn report_panic<'a>(&'a self, means: &'a Means, id: &'a ObjectId) -> BoxFuture<'a, ()> {
-        Box::pin(report_panic::<C>(means, id))
+    fn report<'a>(
+        &'a self,
+        means: &'a Means,
+        id: &'a ObjectId,
+        trouble: &'a Trouble,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(report::<C>(means, id, trouble))
     }
 
     /// Resources that a changed object leads to, by the triggers of its kind.
@@ -99,6 +109,9 @@ impl<C: Controller> Driven for Drive<C> {
         for watch in C::watches().iter().filter(|w| w.kind == id.kind) {
             match &watch.trigger {
                 Trigger::Label(key) => found.extend(live.label(key).map(str::to_owned)),
+                Trigger::NameSuffix(suffix) => {
+                    found.extend(id.name.strip_suffix(suffix).map(str::to_owned));
+                }
                 Trigger::Owner => found.extend(
                     live.metadata
                         .owner_references
@@ -111,6 +124,8 @@ impl<C: Controller> Driven for Drive<C> {
                 ),
             }
         }
+        found.sort();
+        found.dedup();
         found.into_iter().map(|name| ObjectId::new(C::KIND, id.namespace.clone(), name)).collect()
     }
 }
@@ -137,7 +152,9 @@ pub(crate) async fn drive(
         if stop.is_cancelled() && running.is_empty() {
             return;
         }
-        let due = driven.queue().next_due().filter(|_| running.len() < limits.concurrency);
+        // After a stop nothing is taken any more, so what is due must not wake us either.
+        let takes = running.len() < limits.concurrency && !stop.is_cancelled();
+        let due = driven.queue().next_due().filter(|_| takes);
         tokio::select! {
             biased;
             Some(Ok((id, end))) = running.join_next() => {
@@ -171,11 +188,12 @@ async fn guarded(
         Ok(Err(_)) => {
             means.metrics.panicked(driven.name());
             tracing::error!(object = %id, "a pass panicked");
-            driven.report_panic(&means, &id).await;
+            tell(driven.as_ref(), &means, &id, &panicked()).await;
             End::Troubled { fate: Fate::WeAreWrong, retry_after: None }
         }
         Err(_) => {
             tracing::warn!(object = %id, seconds = bound.as_secs(), "a pass took too long");
+            tell(driven.as_ref(), &means, &id, &timed_out(bound)).await;
             End::Troubled { fate: Fate::WorldMayHeal, retry_after: None }
         }
     };
@@ -188,6 +206,14 @@ async fn guarded(
     };
     means.metrics.passed(driven.name(), outcome, began.elapsed().as_secs_f64());
     (id, end)
+}
+
+/// Lets the status tell of it, behind the same net: whoever panics twice is still looked at again.
+async fn tell(driven: &dyn Driven, means: &Means, id: &ObjectId, trouble: &Trouble) {
+    let told = AssertUnwindSafe(driven.report(means, id, trouble)).catch_unwind();
+    if told.await.is_err() {
+        tracing::error!(object = %id, "telling of a trouble panicked");
+    }
 }
 
 /// Sets when the resource is looked at next.

@@ -67,6 +67,8 @@ pub async fn serve(
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "health connection refused");
+                    // Out of file handles, say: looking again at once would only burn the processor.
+                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
                     continue;
                 }
             },

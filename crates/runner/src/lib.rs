@@ -50,7 +50,7 @@ use metrics::Metrics;
 use pass::Means;
 use report::Reporter;
 use store::Store;
-use watch::{KindWatch, Listener, WatchContext};
+use watch::{KindWatch, Listener, Selection, WatchContext};
 
 /// What a runner is given from outside: everything that could differ between two runs.
 pub struct Environment {
@@ -75,7 +75,7 @@ pub struct Config {
     pub limits: Limits,
     /// How long one call of the API may take.
     pub call_timeout: Duration,
-    /// Name of this process in Events and the Lease.
+    /// Name of this process in Events.
     pub instance: String,
 }
 
@@ -152,9 +152,23 @@ impl Runner {
         let mut background = JoinSet::new();
         background.spawn(outbox.run(server, watches_stop.clone()));
         self.start_watches(&means, &watches_stop, &mut background);
-        self.drive_all(&means, &stop).await;
+        tokio::select! {
+            biased;
+            () = self.drive_all(&means, &stop) => {}
+            () = self.mourn(&mut background) => {}
+        }
         watches_stop.cancel();
         while background.join_next().await.is_some() {}
+    }
+
+    /// Waits for a background task that ends although it must not: a watch that is gone would leave
+    /// us ready on a frozen view. The process is then to be replaced.
+    async fn mourn(&self, background: &mut JoinSet<()>) {
+        if let Some(ended) = background.join_next().await {
+            tracing::error!(?ended, "a background task ended by itself");
+            self.health.dead();
+        }
+        std::future::pending().await
     }
 
     fn start_watches(&self, means: &Means, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
@@ -171,32 +185,22 @@ impl Runner {
         }
     }
 
-    /// One watch a kind and scope, shared by all controllers. Two controllers that select
-    /// differently from one kind share a watch without a selector.
+    /// One watch a kind and scope, shared by all controllers.
     fn kind_watches(&self) -> Vec<KindWatch> {
-        let mut kinds: BTreeMap<KindRef, Option<String>> = BTreeMap::new();
-        for controller in &self.controllers {
-            kinds.insert(controller.kind(), None);
-            for watch in controller.watches() {
-                kinds
-                    .entry(watch.kind)
-                    .and_modify(|selector| {
-                        if *selector != watch.selector {
-                            *selector = None;
-                        }
-                    })
-                    .or_insert(watch.selector);
-            }
-        }
         let roots: Vec<KindRef> = self.controllers.iter().map(|c| c.kind()).collect();
+        let mut kinds: BTreeMap<KindRef, Selection> =
+            roots.iter().map(|kind| (*kind, Selection::everything())).collect();
+        for watch in self.controllers.iter().flat_map(|c| c.watches()) {
+            kinds.entry(watch.kind).or_default().add(&watch);
+        }
         kinds
             .into_iter()
-            .flat_map(|(kind, selector)| {
+            .flat_map(|(kind, selection)| {
                 let keep_ownership = !roots.contains(&kind) && kind.kind != "Pod";
                 self.scopes().into_iter().map(move |scope| KindWatch {
                     kind,
                     scope,
-                    selector: selector.clone(),
+                    selection: selection.clone(),
                     keep_ownership,
                 })
             })

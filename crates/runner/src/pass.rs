@@ -1,7 +1,7 @@
 //! One pass over one resource: observe, plan, carry out, report.
 //!
-//! Decides nothing about the resource. A pass ends in one of four ways ([`End`]); the driver turns
-//! them into the time of the next one.
+//! Decides nothing about the resource. How a pass ends ([`End`]) becomes the time of the next one
+//! in the driver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use futures::future::join_all;
 use phased::fact::Fate;
 use phased::step::{Finalizer, Step};
 use phased::{
-    Controller, Live, ObjectId, Observed, Plan, Settings, StatusWrite, StepTrouble, Wake,
+    Controller, Live, ObjectId, Observed, Plan, Settings, StatusWrite, StepTrouble, Trouble, Wake,
     controller,
 };
 use serde_json::json;
@@ -114,18 +114,31 @@ async fn unreadable<C: Controller>(means: &Means, id: &ObjectId, root: &Live, er
     }
 }
 
-/// Writes the status that tells of a pass that panicked.
-pub(crate) async fn report_panic<C: Controller>(means: &Means, id: &ObjectId) {
-    let Some(root) = means.store.get(id) else { return };
-    let trouble = phased::Trouble {
+/// The trouble of a pass that panicked.
+pub(crate) fn panicked() -> Trouble {
+    Trouble {
         fate: Fate::WeAreWrong,
         reason: "InternalError".to_owned(),
         message: "the operator met a fault of its own with this resource; its log has the details"
             .to_owned(),
-    };
-    let plan = C::troubled(&root, &trouble, means.clock.now());
+    }
+}
+
+/// The trouble of a pass that was cut off.
+pub(crate) fn timed_out(bound: Duration) -> Trouble {
+    Trouble {
+        fate: Fate::WorldMayHeal,
+        reason: "PassTimedOut".to_owned(),
+        message: format!("the cluster did not answer within {} s; tried again", bound.as_secs()),
+    }
+}
+
+/// Lets the status tell of a pass that could not end by itself.
+pub(crate) async fn report<C: Controller>(means: &Means, id: &ObjectId, trouble: &Trouble) {
+    let Some(root) = means.store.get(id) else { return };
+    let plan = C::troubled(&root, trouble, means.clock.now());
     if let Err(error) = write_status(means, id, &plan, &controller::manager::<C>()).await {
-        tracing::error!(object = %id, %error, "status of a panicked pass could not be written");
+        tracing::error!(object = %id, %error, "status of a troubled pass could not be written");
     }
 }
 
@@ -189,7 +202,11 @@ impl<C: Controller> Pass<'_, C> {
             let plan = C::plan(&self.view);
             let open: Vec<_> =
                 plan.asks.iter().filter(|q| !self.view.facts.contains_key(*q)).collect();
-            if open.is_empty() || self.rounds >= Plan::ROUNDS {
+            if open.is_empty() {
+                return plan;
+            }
+            if self.rounds >= Plan::ROUNDS {
+                tracing::error!(object = %self.id, "a plan asks for more rounds than a pass has");
                 return plan;
             }
             self.rounds += 1;
@@ -217,6 +234,7 @@ impl<C: Controller> Pass<'_, C> {
                 Ok(Done::Found(id, live)) => return Carried::Seen(id, Box::new(live)),
                 Err(ApiError::LookAgain(why)) => {
                     tracing::debug!(object = %self.id, why, "looking again");
+                    self.refresh(step).await;
                     return Carried::Stale;
                 }
                 Err(error) => {
@@ -228,6 +246,23 @@ impl<C: Controller> Pass<'_, C> {
             }
         }
         Carried::Through
+    }
+
+    /// Reads what a refused step was about, so that the next pass does not build on the same view
+    /// even if no event ever tells of the change.
+    async fn refresh(&self, step: &Step) {
+        let (id, _) = subject_of(step, self.id);
+        match self.means.server.get(&id).await {
+            Ok(Some(live)) => {
+                self.means.store.put(&id, live);
+            }
+            Ok(None) => {
+                if let Some(known) = self.means.store.get(&id) {
+                    self.means.store.remove(&id, known.uid(), crate::store::version(&known));
+                }
+            }
+            Err(error) => tracing::debug!(object = %id, %error, "could not be read again"),
+        }
     }
 
     async fn finish(&mut self, plan: &Plan) -> End {
@@ -246,7 +281,6 @@ impl<C: Controller> Pass<'_, C> {
                 }
                 if plan.steps.is_empty() { End::Settled(plan.wake.clone()) } else { End::Wrote }
             }
-            Err(ApiError::NotFound) => End::Gone,
             Err(error) => {
                 if !matches!(error, ApiError::LookAgain(_)) {
                     tracing::warn!(object = %self.id, %error, "status could not be written");
@@ -270,7 +304,9 @@ impl<C: Controller> Pass<'_, C> {
         let fate = trouble.trouble.fate;
         self.view.troubles.push(trouble);
         let plan = self.decide().await;
-        match self.finish(&Plan { steps: Vec::new(), ..plan }).await {
+        // Events speak of what was done; of what was not, only a move may be told.
+        let events = if plan.transition.is_some() { plan.events.clone() } else { Vec::new() };
+        match self.finish(&Plan { steps: Vec::new(), events, ..plan }).await {
             End::Settled(_) | End::Wrote => End::Troubled { fate, retry_after },
             other => other,
         }

@@ -3,7 +3,7 @@
 //! Reads our own writes: an answer to a write goes in at once, and an older state that a watch
 //! delivers later never replaces it. Must not call the server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use phased::{KindRef, Live, ObjectId, Want};
@@ -19,8 +19,12 @@ struct Inner {
     objects: BTreeMap<ObjectId, Known>,
     /// Counts the states taken in, so that a list knows what came after it began.
     taken: u64,
-    /// Last version of incarnations that we saw go, so that a late event cannot bring one back.
-    graves: BTreeMap<ObjectId, (String, u64)>,
+    /// Version at which a name was last seen to go, so that a late event cannot bring back what was
+    /// before. Only the version counts: an object that merely leaves a watch's selector is told as
+    /// deleted, and may come back under the same uid.
+    graves: BTreeMap<ObjectId, u64>,
+    /// The names in the order of their burial.
+    buried: VecDeque<ObjectId>,
     listed: BTreeSet<(KindRef, String)>,
 }
 
@@ -30,9 +34,22 @@ struct Known {
     taken: u64,
 }
 
-/// How many graves are kept; the oldest names go first. A late event for a name this far back
-/// would also carry an older version than the watch's own list.
+/// How many graves are kept; the oldest go first. An event this late is older than the watch's list.
 const GRAVES: usize = 4096;
+
+impl Inner {
+    fn bury(&mut self, id: &ObjectId, version: u64) {
+        let grave = self.graves.entry(id.clone()).or_insert(0);
+        *grave = version.max(*grave);
+        self.buried.push_back(id.clone());
+        while self.buried.len() > GRAVES {
+            let Some(oldest) = self.buried.pop_front() else { return };
+            if !self.buried.contains(&oldest) {
+                self.graves.remove(&oldest);
+            }
+        }
+    }
+}
 
 impl Store {
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -43,9 +60,7 @@ impl Store {
     pub fn put(&self, id: &ObjectId, live: Live) -> bool {
         let mut inner = self.lock();
         let version = version(&live);
-        if let Some((uid, gone_at)) = inner.graves.get(id)
-            && (uid == live.uid() || version <= *gone_at)
-        {
+        if inner.graves.get(id).is_some_and(|gone_at| version <= *gone_at) {
             return false;
         }
         if let Some(known) = inner.objects.get(id)
@@ -66,10 +81,7 @@ impl Store {
         if inner.objects.get(id).is_some_and(|known| known.live.uid() == uid) {
             inner.objects.remove(id);
         }
-        inner.graves.insert(id.clone(), (uid.to_owned(), version));
-        if inner.graves.len() > GRAVES {
-            inner.graves.pop_first();
-        }
+        inner.bury(id, version);
     }
 
     /// The mark to give to [`Store::retain`]: taken when a list begins.
@@ -96,8 +108,9 @@ impl Store {
             })
             .map(|(id, known)| (id.clone(), known.live.clone()))
             .collect();
-        for (id, _) in &gone {
+        for (id, live) in &gone {
             inner.objects.remove(id);
+            inner.bury(id, version(live));
         }
         inner.listed.insert((kind, scope.to_owned()));
         gone
@@ -190,9 +203,25 @@ mod tests {
         let store = Store::default();
         store.put(&id(), state("u", 5));
         store.remove(&id(), "u", 6);
-        assert!(!store.put(&id(), state("u", 7)), "same incarnation");
+        assert!(!store.put(&id(), state("u", 5)), "an older state of it");
         assert!(!store.put(&id(), state("v", 3)), "an incarnation before it");
         assert!(store.put(&id(), state("w", 8)), "the next incarnation");
+    }
+
+    #[test]
+    fn an_object_that_left_the_selector_comes_back_with_it() {
+        let store = Store::default();
+        store.put(&id(), state("u", 5));
+        store.remove(&id(), "u", 6);
+        assert!(store.put(&id(), state("u", 7)), "the same object, labelled again");
+    }
+
+    #[test]
+    fn what_a_list_did_not_hold_is_not_brought_back_by_a_late_answer() {
+        let store = Store::default();
+        store.put(&id(), state("u", 5));
+        store.retain(KIND, "", &BTreeSet::new(), store.mark());
+        assert!(!store.put(&id(), state("u", 5)));
     }
 
     #[test]

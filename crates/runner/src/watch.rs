@@ -30,10 +30,53 @@ pub struct KindWatch {
     pub kind: KindRef,
     /// Namespace, or empty for all.
     pub scope: String,
-    /// Label selector.
-    pub selector: Option<String>,
+    /// What is asked of the server, and what is kept.
+    pub selection: Selection,
     /// Whether ownership of fields is kept; only kinds that we apply need it.
     pub keep_ownership: bool,
+}
+
+/// Which objects of a kind a watch asks for, and which of those it keeps.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Label selectors of the controllers, each `key=value`; an object that fits one is kept.
+    kept: Vec<String>,
+    /// Whether objects must be seen that no selector fits.
+    all_seen: bool,
+    /// Whether every object is kept.
+    all_kept: bool,
+}
+
+impl Selection {
+    /// Everything is seen and kept.
+    pub fn everything() -> Self {
+        Self { kept: Vec::new(), all_seen: true, all_kept: true }
+    }
+
+    /// Adds what one controller wants of the kind.
+    pub fn add(&mut self, watch: &phased::Watch) {
+        match (&watch.selector, &watch.trigger) {
+            (Some(selector), _) if self.kept.contains(selector) => {}
+            (Some(selector), _) => self.kept.push(selector.clone()),
+            (None, phased::Trigger::NameSuffix(_)) => self.all_seen = true,
+            (None, phased::Trigger::Owner | phased::Trigger::Label(_)) => self.all_kept = true,
+        }
+    }
+
+    /// The selector sent to the server. Several cannot be sent at once.
+    fn asked(&self) -> Option<String> {
+        match self.kept.as_slice() {
+            [only] if !self.all_seen && !self.all_kept => Some(only.clone()),
+            _ => None,
+        }
+    }
+
+    fn keeps(&self, live: &phased::Live) -> bool {
+        self.all_kept
+            || self.kept.iter().any(|selector| {
+                selector.split_once('=').is_some_and(|(key, value)| live.label(key) == Some(value))
+            })
+    }
 }
 
 /// What a watch works with.
@@ -72,7 +115,7 @@ impl KindWatch {
         let mut failures = 0u32;
         loop {
             let config = watcher::Config {
-                label_selector: self.selector.clone(),
+                label_selector: self.selection.asked(),
                 ..watcher::Config::default()
             };
             let mut events = watcher(context.server.api(self.kind, &self.scope), config).boxed();
@@ -81,13 +124,13 @@ impl KindWatch {
             while let Some(event) = events.next().await {
                 let fresh = match event {
                     Ok(event) => {
-                        if quiet_since.elapsed() > CALM {
-                            failures = 0;
-                        }
                         self.take_in(context, &mut listing, event);
                         continue;
                     }
                     Err(error) => {
+                        if quiet_since.elapsed() > CALM {
+                            failures = 0;
+                        }
                         self.report(context, &error);
                         is_expired(&error)
                     }
@@ -140,7 +183,20 @@ impl KindWatch {
 
     fn put(&self, context: &WatchContext, object: DynamicObject) -> Option<ObjectId> {
         let (id, live) = self.read(object)?;
+        let before = context.store.get(&id);
+        if !self.selection.keeps(&live) {
+            if let Some(before) = before {
+                context.store.remove(&id, before.uid(), version(&live));
+                context.listener.changed(&id, &before);
+            }
+            context.listener.changed(&id, &live);
+            return None;
+        }
         if context.store.put(&id, live.clone()) {
+            // Whoever lost it by a change of labels must look again, too.
+            if let Some(before) = before.filter(|b| b.metadata.labels != live.metadata.labels) {
+                context.listener.changed(&id, &before);
+            }
             context.listener.changed(&id, &live);
         }
         Some(id)
@@ -175,5 +231,34 @@ fn is_expired(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 410,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use phased::{Live, Trigger, Watch};
+    use serde_json::json;
+
+    const SECRET: KindRef =
+        KindRef { group: "", version: "v1", kind: "Secret", plural: "secrets", namespaced: true };
+
+    fn watch(selector: Option<&str>, trigger: Trigger) -> Watch {
+        Watch { kind: SECRET, selector: selector.map(str::to_owned), trigger }
+    }
+
+    #[test]
+    fn what_a_person_brings_along_is_seen_but_not_kept() {
+        let mut selection = Selection::default();
+        selection.add(&watch(Some("a=b"), Trigger::Label("c")));
+        assert_eq!(selection.asked().as_deref(), Some("a=b"));
+        selection.add(&watch(None, Trigger::NameSuffix("-credentials")));
+        assert_eq!(selection.asked(), None, "all are seen");
+        let labelled = |labels| {
+            Live::new(json!({"metadata": {"name": "x", "labels": labels}})).expect("an object")
+        };
+        assert!(selection.keeps(&labelled(json!({"a": "b"}))));
+        assert!(!selection.keeps(&labelled(json!({"a": "c"}))));
+        assert!(Selection::everything().keeps(&labelled(json!({}))));
     }
 }

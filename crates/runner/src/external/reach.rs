@@ -105,7 +105,7 @@ async fn request(
         .query()
         .map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
     let request = http::Request::get(path)
-        .header(http::header::HOST, host)
+        .header(http::header::HOST, authority(url, host))
         .header(http::header::USER_AGENT, "steadfast")
         .header(http::header::CONNECTION, "close")
         .body(Empty::<Bytes>::new())
@@ -115,9 +115,24 @@ async fn request(
     Ok(answer?.status())
 }
 
+/// Host and port as a server routes on them; the scheme's own port is left out.
+fn authority(url: &url::Url, host: &str) -> String {
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_of_its_own_is_part_of_the_host_header() {
+        let of = |text: &str| {
+            let url = url::Url::parse(text).expect("a URL");
+            authority(&url, "h.example")
+        };
+        assert_eq!(of("http://h.example:8080/a"), "h.example:8080");
+        assert_eq!(of("https://h.example:443/a"), "h.example");
+    }
 
     #[test]
     fn credentials_in_a_url_are_never_shown() {
