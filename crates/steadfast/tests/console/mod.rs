@@ -16,6 +16,19 @@ use tempfile::TempDir;
 /// Longest wait for anything: a machine shared by many builds is slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
+/// The moves of the exercise, as they are shown.
+pub(crate) const MOVES: [&str; 6] = [
+    "STATE TRANSITION: New -> Pending ",
+    "STATE TRANSITION: Pending -> Provisioning ",
+    "STATE TRANSITION: Provisioning -> Configuring ",
+    "STATE TRANSITION: Configuring -> Deploying ",
+    "STATE TRANSITION: Deploying -> Verifying ",
+    "STATE TRANSITION: Verifying -> Ready ",
+];
+
+/// How long a demo may take to end after it was told to.
+pub(crate) const TO_END: Duration = Duration::from_secs(5);
+
 /// Nothing when the programs are here; else `SKIPPED` is said, or the test fails where that was asked.
 pub(crate) fn require(kubectl: bool) -> Option<()> {
     let is_set = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
