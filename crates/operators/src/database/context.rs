@@ -59,8 +59,20 @@ impl Context {
             held: Vec::new(),
             blueprint: None,
         };
+        // The ConfigMap's record goes before the status, which anybody may edit and which is
+        // rebuilt from it (fault catalogue G-57).
+        if let Some(recorded) = context.written(config::IDENTIFIER_KEY) {
+            context.status.system_identifier = Some(recorded);
+        }
         context.interpret();
         context
+    }
+
+    /// A value of the ConfigMap that lies there.
+    fn written(&self, key: &str) -> Option<String> {
+        let config = self.seen(&self.names.config_map())?;
+        let value = config.value.get("data")?.get(key)?.as_str()?;
+        (!value.is_empty()).then(|| value.to_owned())
     }
 
     fn interpret(&mut self) {
@@ -83,13 +95,7 @@ impl Context {
 
     fn draw(&self, valid: valid::Valid, recorded: Recorded) -> Blueprint {
         let uid = self.observed.root.uid().to_owned();
-        let config = self.seen(&self.names.config_map());
-        let written = |key: &str| {
-            let value = config.as_ref()?.value.get("data")?.get(key)?.as_str()?;
-            (!value.is_empty()).then(|| value.to_owned())
-        };
-        let identifier =
-            self.status.system_identifier.clone().or_else(|| written(config::IDENTIFIER_KEY));
+        let identifier = self.status.system_identifier.clone();
         let accepted = self.observed.root.annotation(labels::ACCEPT_DATA_LOSS_ANNOTATION);
         Blueprint {
             names: self.names.clone(),
@@ -97,7 +103,7 @@ impl Context {
             cluster_domain: self.observed.settings.cluster_domain.clone(),
             identity: recorded
                 .identity
-                .or_else(|| written(config::IDENTITY_KEY))
+                .or_else(|| self.written(config::IDENTITY_KEY))
                 .unwrap_or_else(|| uid.clone()),
             loss_accepted: identifier.is_some() && accepted == identifier.as_deref(),
             identifier,
@@ -161,11 +167,12 @@ impl Context {
         self.seen(&self.names.stateful_set())?.read().ok()
     }
 
-    /// Whether the data's claim was ever seen.
+    /// Whether the data's claim was ever seen. A claim that could not be read is not known to be
+    /// absent; one that nobody asked for yet counts as absent only until somebody decides on it.
     pub fn volume_exists(&self) -> bool {
         self.status.volume.is_some()
             || self.status.system_identifier.is_some()
-            || self.observed.object(&self.names.data_claim()).is_some()
+            || matches!(self.sight(&self.names.data_claim()), Sight::Seen(_) | Sight::Unread(_))
     }
 
     /// Whether the resource asks for no writes.

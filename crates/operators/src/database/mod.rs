@@ -211,9 +211,8 @@ fn state(context: &Context, climb: &Climb) -> Plan {
     };
     if context.paused() {
         plan.steps.clear();
-    } else {
-        plan.events.extend(climb.judgement.events.iter().cloned());
     }
+    plan.events.extend(status::sent(context, climb).iter().cloned());
     plan
 }
 

@@ -8,11 +8,12 @@ use phased::{ObjectId, Step};
 
 use super::api::Phase;
 use super::blueprint::Blueprint;
-use super::context::Context;
+use super::context::{Context, Sight};
 use super::dependencies::{self, Dependency};
 use super::held::Recorded;
 use super::secrets::{self, Judged};
 use super::tending::{Tended, Tending, is_former};
+use super::verify::{self, Heard};
 use super::{FINALIZER, config, labels, names, reason, servers, services, valid};
 
 /// How often a dependency that does not answer is tried again, in seconds.
@@ -53,10 +54,19 @@ pub fn accept(context: &Context) -> Judgement {
         tending.refused(trouble);
     } else if !metadata.finalizers.iter().flatten().any(|f| f == FINALIZER) {
         tending.judgement.steps.push(Step::Finalizer(Finalizer::Add(FINALIZER)));
-        tending.judge(Verdict::Working(Finding::new(
+        tending.work(
             &reason::ACCEPTING,
             "the finalizer is put on before anything is created",
-        )));
+            "the finalizer is not put on",
+        );
+    }
+    // Asked here when the next rung merely tends, and so gets no answers.
+    if tending.judgement.verdict != Verdict::Done
+        && let Some(question) = superuser_question(context)
+        && !context.observed.facts.contains_key(&question)
+    {
+        tending.judgement.asks.push(question);
+        tending.judge(Verdict::Asking);
     }
     tending.judgement
 }
@@ -72,7 +82,10 @@ pub fn provision(context: &Context) -> Judgement {
     }
     provide_role(&mut tending, &secrets::superuser(blueprint), secrets::SUPERUSER_ROLE);
     provide_role(&mut tending, &secrets::replication(blueprint), secrets::REPLICATION_ROLE);
-    provide_credentials(&mut tending, blueprint);
+    let withheld = ask_superuser(&mut tending);
+    if withheld == Withheld::No {
+        provide_credentials(&mut tending, blueprint);
+    }
     tending.apply(&config::config_map(blueprint));
     await_storage_class(&mut tending, blueprint);
     provide_servers(&mut tending, blueprint);
@@ -82,7 +95,70 @@ pub fn provision(context: &Context) -> Judgement {
     {
         claim_volumes(&mut tending, blueprint);
     }
+    // Told last: the servers do not read the application's Secret, and the way out needs them.
+    if let Withheld::Because(finding) = withheld {
+        tending.judge(Verdict::Blocked(finding));
+        tending.wake_after(DEPENDENCY_RETRY_SECONDS);
+    }
     tending.judgement
+}
+
+/// The question whether the superuser may log in, when a password hangs on it: the application's
+/// Secret of a Database that has served is lost, and a new password must be put in force.
+fn superuser_question(context: &Context) -> Option<Question> {
+    let blueprint = context.blueprint.as_ref()?;
+    let lost = context.seen(&context.names.credentials_secret()).is_none();
+    if !lost || blueprint.may_bootstrap() {
+        return None;
+    }
+    context.target().map(|target| target.inspect())
+}
+
+/// Whether a new password for the application is held back.
+#[derive(PartialEq)]
+enum Withheld {
+    /// It is not, or none is needed.
+    No,
+    /// Not known before a question is answered.
+    Asking,
+    /// It could not be put in force.
+    Because(Finding),
+}
+
+fn ask_superuser(tending: &mut Tending<'_>) -> Withheld {
+    let context = tending.context;
+    let Some(question) = superuser_question(context) else { return Withheld::No };
+    if let Some(answer) = context.observed.facts.get(&question) {
+        return withheld(context, answer).map_or(Withheld::No, Withheld::Because);
+    }
+    if !matches!(context.sight(&context.names.credentials_secret()), Sight::Absent) {
+        return Withheld::No;
+    }
+    tending.judgement.asks.push(question);
+    tending.judge(Verdict::Asking);
+    Withheld::Asking
+}
+
+/// Why no new password is made for the application: the server refuses the superuser, or did when
+/// it was last heard, so that the password could not be put in force.
+fn withheld(context: &Context, answer: &Answer) -> Option<Finding> {
+    let refused = &reason::SUPERUSER_LOGIN_FAILED;
+    let told = context
+        .status
+        .conditions
+        .iter()
+        .any(|c| c.type_ == "Degraded" && c.status == "True" && c.reason == refused.name);
+    let why = match verify::inspected(answer) {
+        Heard::Clear(_) => return None,
+        Heard::Refused(finding) if finding.reason == refused => finding.message,
+        _ if told => format!("the server last refused the superuser. {}", refused.remedy),
+        _ => return None,
+    };
+    let message = format!(
+        "{} does not exist, and no new password is made, since it could not be put in force: {why}",
+        context.names.credentials_secret()
+    );
+    Some(Finding::new(refused, message))
 }
 
 /// `Configuring`: the Services.
@@ -225,6 +301,12 @@ fn provide_servers(tending: &mut Tending<'_>, blueprint: &Blueprint) {
         && phased::child::foreign(&live, &blueprint.owner()).is_none()
         && outgrown(&Recorded::read(Some(&live)), blueprint, context)
     {
+        // The watch may be late: that there is no volume is read before anything rests on it.
+        if let Sight::Unasked(question) = context.sight(&context.names.data_claim()) {
+            tending.judgement.asks.push(question);
+            tending.judge(Verdict::Asking);
+            return;
+        }
         tending.judgement.steps.push(Step::Delete(Delete {
             id: desired.id.clone(),
             uid: live.uid().to_owned(),
@@ -232,8 +314,12 @@ fn provide_servers(tending: &mut Tending<'_>, blueprint: &Blueprint) {
             propagation: Propagation::Background,
             why: "spec.storage changed before any volume was made; the set is made anew".to_owned(),
         }));
-        let message = format!("{} is made anew, since spec.storage changed", desired.id);
-        tending.judge(Verdict::Working(Finding::new(&reason::ROLLING_OUT, message)));
+        let id = &desired.id;
+        tending.work(
+            &reason::ROLLING_OUT,
+            &format!("{id} is made anew, since spec.storage changed"),
+            &format!("{id} is not made anew, although spec.storage changed"),
+        );
         return;
     }
     let claim = context.observed.object(&context.names.data_claim());

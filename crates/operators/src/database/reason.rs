@@ -4,6 +4,9 @@
 
 use phased::Reason;
 
+/// Why nothing is done about what a finding tells; the words follow "because ".
+pub const BECAUSE_PAUSED: &str = "the annotation steadfast.dev/paused is \"true\"";
+
 macro_rules! reasons {
     ($($constant:ident = $name:literal, $meaning:literal, $remedy:literal;)*) => {
         $(
@@ -109,6 +112,9 @@ reasons! {
     CONTAINER_CONFIG_ERROR = "ContainerConfigError",
         "A container cannot be started as declared.",
         "Correct what the message names.";
+    PROBE_FAILING = "ProbeFailing",
+        "The server's container runs and does not become ready: its probe fails.",
+        "Look at the server's log and at what the message says; a server that hangs is restarted by its liveness probe.";
     QUOTA_EXCEEDED = "QuotaExceeded",
         "A resource quota of the namespace stands in the way.",
         "Raise the quota, free some of it, or ask for less in spec.resources or spec.storage.size.";
@@ -122,8 +128,8 @@ reasons! {
         "The rollout made no progress for spec.progressDeadlineSeconds; the message holds the causes.",
         "Remove the cause; a corrected spec is taken up at once.";
     DATA_MISSING = "DataMissing",
-        "The volume is empty although data were recorded; it is never initialised anew by itself.",
-        "Restore the volume; or give the data up by the annotation steadfast.dev/accept-data-loss=<status.systemIdentifier>; or delete the Database and create it again.";
+        "The volume is empty although data were recorded, or the server runs and the database that it held is gone. Neither is ever made anew by itself.",
+        "Restore the volume or the database; or give the data up by the annotation steadfast.dev/accept-data-loss=<status.systemIdentifier>; or delete the Database and create it again.";
     DIFFERENT_DATA = "DifferentData",
         "The server holds other data than those recorded: its system identifier differs.",
         "Bring the recorded volume back; or accept the new data by the annotation steadfast.dev/accept-data-loss=<status.systemIdentifier>.";
@@ -152,8 +158,8 @@ reasons! {
         "Role, password, database or owner are being put right by the superuser.",
         "Passes by itself.";
     SUPERUSER_LOGIN_FAILED = "SuperuserLoginFailed",
-        "The server refuses the superuser's password that the Secret holds.",
-        "Restore the Secret; or set the role's password to the Secret's over the local socket: kubectl exec -it <pod> -- psql -U postgres -c '\\password'.";
+        "The server refuses the superuser's password that the Secret holds. The application may go on, but nothing can be put right inside the server, and no new password is made for the application.",
+        "Restore the Secret <name>-superuser; or set the role's password to the Secret's over the local socket: kubectl exec -it <pod> -- psql -U postgres -c '\\password'.";
     PASSWORD_NOT_CHECKED = "PasswordNotChecked",
         "The server let a wrong password in: host authentication is not in force.",
         "Use an image that honours the arguments config_file and hba_file.";

@@ -32,8 +32,12 @@ pub fn actions(target: &Target, found: &Inspection, lacking: &str) -> Vec<Action
             let why = format!("role {username:?} does not exist");
             act("create-role", why, vec![sql::create_role(username, password())]);
         }
-        Some(may_log_in) if lacking == "28P01" || !may_log_in => {
-            let why = format!("role {username:?} does not log in with the Secret's password");
+        Some(role) if lacking == "28P01" || !role.may_log_in || role.shut_out => {
+            let why = if role.shut_out {
+                format!("role {username:?} has a connection limit of 0")
+            } else {
+                format!("role {username:?} does not log in with the Secret's password")
+            };
             act("set-password", why, vec![sql::set_password(username, password())]);
         }
         Some(_) => {}

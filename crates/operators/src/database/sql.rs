@@ -73,9 +73,13 @@ pub fn bootstrap_mark() -> String {
         .to_owned()
 }
 
-/// Whether a role exists and may log in: one row of one column, or none.
+/// Whether a role exists, may log in, and how many connections it may have: one row of two
+/// columns, or none.
 pub fn role(name: &str) -> String {
-    format!("SELECT rolcanlogin FROM pg_catalog.pg_roles WHERE rolname = {}", literal(name))
+    format!(
+        "SELECT rolcanlogin, rolconnlimit FROM pg_catalog.pg_roles WHERE rolname = {}",
+        literal(name)
+    )
 }
 
 /// Recorded and actual collation version (PostgreSQL 15 and newer): one row of two columns.
@@ -102,9 +106,11 @@ pub fn create_role(name: &str, password: SecretKey) -> SqlText {
     with_password(&format!("CREATE ROLE {} LOGIN PASSWORD ", identifier(name)), password)
 }
 
-/// Sets a role's password, and lets it log in.
+/// Sets a role's password, and takes back whatever else keeps it from logging in: a missing right,
+/// an end of its validity, a limit of its connections.
 pub fn set_password(name: &str, password: SecretKey) -> SqlText {
-    with_password(&format!("ALTER ROLE {} LOGIN PASSWORD ", identifier(name)), password)
+    let lifted = "LOGIN VALID UNTIL 'infinity' CONNECTION LIMIT -1";
+    with_password(&format!("ALTER ROLE {} {lifted} PASSWORD ", identifier(name)), password)
 }
 
 fn with_password(text: &str, password: SecretKey) -> SqlText {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use phased::condition::{self, Truth, Wanted, whole_second};
 use phased::ladder::{Climb, Finding, Verdict};
-use phased::plan::StatusWrite;
+use phased::plan::{EventNote, StatusWrite};
 use phased::retry;
 use phased::{Live, Reason};
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ pub fn compose(context: &Context, climb: &Climb, outcome: &Outcome) -> DatabaseS
         ready: Some(outcome.ready),
         observed_generation: generation,
         retry: retry_after(before, outcome, generation, now),
-        reverts: reverts::after(before.reverts.as_ref(), &climb.judgement.events, now),
+        reverts: reverts::after(before.reverts.as_ref(), sent(context, climb), now),
         last_verified: last_verified(context, outcome, now),
         progress: progress(context),
         ..DatabaseStatus::default()
@@ -107,6 +107,15 @@ pub fn compose(context: &Context, climb: &Climb, outcome: &Outcome) -> DatabaseS
     after.conditions =
         condition::settle(&before.conditions, wanted, generation.unwrap_or_default(), now);
     after
+}
+
+/// The events of what is really written: not while paused, and not in the words about a step that
+/// was refused, after which nothing more is written.
+pub fn sent<'a>(context: &Context, climb: &'a Climb) -> &'a [EventNote] {
+    if context.paused() || !context.observed.troubles.is_empty() {
+        return &[];
+    }
+    &climb.judgement.events
 }
 
 /// What was seen, and what cannot be seen again.
@@ -241,9 +250,9 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
             wanted("Degraded", Truth::False, &reason::NOT_YET_SERVING, "not served yet")
         };
     }
-    let collation =
-        climb.judgement.notes.iter().find(|n| n.reason == &reason::COLLATION_VERSION_MISMATCH);
-    if let Some(note) = collation {
+    let noted = [&reason::SUPERUSER_LOGIN_FAILED, &reason::COLLATION_VERSION_MISMATCH];
+    let notes = &climb.judgement.notes;
+    if let Some(note) = noted.iter().find_map(|r| notes.iter().find(|n| n.reason == *r)) {
         return wanted("Degraded", Truth::True, note.reason, &note.message);
     }
     let claim = context.observed.object(&context.names.data_claim());

@@ -6,7 +6,7 @@ use phased::child::{Desired, Drift, Standing};
 use phased::fact::{Fate, Trouble};
 use phased::ladder::{Finding, Judgement, Verdict};
 use phased::plan::{EventNote, Note};
-use phased::{Live, ObjectId, Step, StepTrouble, Wake};
+use phased::{Live, ObjectId, Reason, Step, StepTrouble, Wake};
 
 use super::context::{Context, Sight};
 use super::reason;
@@ -118,10 +118,22 @@ impl<'a> Tending<'a> {
     /// Makes a missing child by `step`.
     pub fn create(&mut self, id: &ObjectId, step: Step) {
         self.judgement.steps.push(step);
-        self.judge(Verdict::Working(Finding::new(
+        let what = format!("{id} does not exist and is");
+        self.work(
             &reason::CHILD_MISSING,
-            format!("{id} does not exist and is being created"),
-        )));
+            &format!("{what} being created"),
+            &format!("{what} not created"),
+        );
+    }
+
+    /// Says what is done now; or, of a paused resource, that it is not.
+    pub fn work(&mut self, reason: &'static Reason, doing: &str, leaving: &str) {
+        self.judge(if self.context.paused() {
+            let message = format!("{leaving}, because {}", reason::BECAUSE_PAUSED);
+            Verdict::Blocked(Finding::new(reason, message))
+        } else {
+            Verdict::Working(Finding::new(reason, doing))
+        });
     }
 
     fn absent(&mut self, id: &ObjectId) -> Tended {

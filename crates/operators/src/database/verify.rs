@@ -13,6 +13,8 @@ use super::{reason, sql};
 
 /// Oldest major version that is supported.
 pub const OLDEST_MAJOR: u32 = 14;
+/// Newest major version that is supported.
+pub const NEWEST_MAJOR: u32 = 18;
 /// The first major version that records collation versions of databases.
 const COLLATION_MAJOR: u32 = 15;
 /// Bound on connecting and on each statement, in seconds.
@@ -70,12 +72,21 @@ pub struct Identity {
 pub struct Inspection {
     /// Who the server is.
     pub identity: Identity,
-    /// Whether the role exists, and then whether it may log in.
-    pub role: Option<bool>,
+    /// The application's role, if it exists.
+    pub role: Option<Role>,
     /// Owner of the database, if it exists.
     pub owner: Option<String>,
     /// Whether the bootstrap ran to its end.
     pub bootstrapped: bool,
+}
+
+/// What the server holds against a role, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// Whether it may log in at all.
+    pub may_log_in: bool,
+    /// Whether its connection limit is zero, so that no session of it is ever let in.
+    pub shut_out: bool,
 }
 
 /// How a session went.
@@ -110,7 +121,8 @@ impl Target {
         self.session(&self.username, Password::Wrong, &self.database, Access::ReadOnly, &statements)
     }
 
-    /// A look around as the superuser.
+    /// A look around as the superuser. It is part of every verification, so that a login that is
+    /// lost is told before it is needed.
     pub fn inspect(&self) -> Question {
         let statements = [
             sql::identity(),
@@ -195,6 +207,16 @@ pub fn wrongly_let_in(answer: &Answer) -> Heard<()> {
     }
 }
 
+/// Why the server does not let the superuser in, by the answer to [`Target::inspect`].
+pub fn superuser_refused(answer: &Answer) -> Option<Finding> {
+    match inspected(answer) {
+        Heard::Refused(finding) if finding.reason == &reason::SUPERUSER_LOGIN_FAILED => {
+            Some(finding)
+        }
+        _ => None,
+    }
+}
+
 /// Reads the answer to [`Target::inspect`].
 pub fn inspected(answer: &Answer) -> Heard<Inspection> {
     match outcome(answer) {
@@ -204,19 +226,20 @@ pub fn inspected(answer: &Answer) -> Heard<Inspection> {
             None => Heard::Refused(unexpected()),
         },
         Ok(SqlOutcome::Refused { code, message, statement: None }) if code.starts_with("28") => {
-            Heard::Refused(Finding::new(
-                &reason::SUPERUSER_LOGIN_FAILED,
-                format!("the server refuses the superuser: {message} ({code})"),
-            ))
+            Heard::Refused(superuser_failed(&format!("{message} ({code})")))
         }
         Ok(SqlOutcome::Refused { code, message, statement }) => {
             refused(code, message, statement.is_none())
         }
-        Ok(SqlOutcome::NoPassword { message }) => {
-            Heard::Refused(Finding::new(&reason::SUPERUSER_LOGIN_FAILED, message.clone()))
-        }
+        Ok(SqlOutcome::NoPassword { message }) => Heard::Refused(superuser_failed(message)),
         Ok(other) => Heard::Later(unanswered(other)),
     }
+}
+
+fn superuser_failed(said: &str) -> Finding {
+    let reason = &reason::SUPERUSER_LOGIN_FAILED;
+    let message = format!("the server does not let the superuser in: {said}. {}", reason.remedy);
+    Finding::new(reason, message)
 }
 
 fn outcome(answer: &Answer) -> Result<&SqlOutcome, Finding> {
@@ -284,7 +307,10 @@ fn inspection(rows: &Rows) -> Option<Inspection> {
         identity: identity(first(rows, 0)?)?,
         owner: single(rows, 1),
         bootstrapped: single(rows, 2).as_deref() == Some(sql::BOOTSTRAP_MARK),
-        role: single(rows, 3).map(|may_log_in| is_true(&may_log_in)),
+        role: first(rows, 3).and_then(|row| {
+            let may_log_in = is_true(cell(row, 0)?);
+            Some(Role { may_log_in, shut_out: cell(row, 1) == Some("0") })
+        }),
     })
 }
 

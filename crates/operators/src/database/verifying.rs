@@ -4,7 +4,7 @@
 //! PG-24). Must not touch Kubernetes objects.
 
 use phased::condition::Truth;
-use phased::fact::Fate;
+use phased::fact::{Answer, Fate};
 use phased::ladder::{Finding, Judgement, Verdict};
 use phased::{Question, StepTrouble};
 
@@ -26,10 +26,11 @@ pub fn verify(context: &Context) -> Judgement {
     let (Some(blueprint), Some(target)) = (&context.blueprint, context.target()) else {
         return tending.judgement;
     };
-    let (probe, wrong) = (target.probe(), target.wrong_password());
     let facts = &context.observed.facts;
-    let (Some(probed), Some(refused)) = (facts.get(&probe), facts.get(&wrong)) else {
-        ask(&mut tending, [probe, wrong]);
+    let questions = [target.probe(), target.wrong_password(), target.inspect()];
+    let [Some(probed), Some(refused), Some(inspected)] = questions.each_ref().map(|q| facts.get(q))
+    else {
+        ask(&mut tending, questions.into_iter().filter(|q| !facts.contains_key(q)));
         return tending.judgement;
     };
     match verify::probed(probed) {
@@ -38,9 +39,15 @@ pub fn verify(context: &Context) -> Judgement {
             Ok(()) if lacks(&evidence, &target) => mend(&mut tending, blueprint, &target, ""),
             Ok(()) => {
                 hear_refusal(&mut tending, verify::wrongly_let_in(refused));
+                if let Some(finding) = verify::superuser_refused(inspected) {
+                    tending.note(None, finding);
+                }
                 note_collation(&mut tending, &target, &evidence);
             }
         },
+        Heard::Later(finding) if is_shut_out(&finding, inspected) => {
+            mend(&mut tending, blueprint, &target, "53300");
+        }
         Heard::Later(finding) => later(&mut tending, finding),
         Heard::Refused(finding) => tending.judge(Verdict::Failed(finding)),
         Heard::Lacking(code) => mend(&mut tending, blueprint, &target, &code),
@@ -92,7 +99,7 @@ fn recognise(blueprint: &Blueprint, identity: &Identity) -> Result<(), Objection
         );
         return lasting(&reason::DIFFERENT_DATA, message);
     }
-    if identity.major < verify::OLDEST_MAJOR {
+    if !(verify::OLDEST_MAJOR..=verify::NEWEST_MAJOR).contains(&identity.major) {
         let message = format!("the server is PostgreSQL {}", identity.version);
         return lasting(&reason::UNSUPPORTED_SERVER, message);
     }
@@ -119,6 +126,14 @@ fn weigh(blueprint: &Blueprint, evidence: &Evidence) -> Result<(), Objection> {
 /// Whether the superuser must put something right although the application may log in.
 fn lacks(evidence: &Evidence, target: &Target) -> bool {
     !evidence.bootstrapped || evidence.owner.as_deref() != Some(target.username.as_str())
+}
+
+/// Whether the server has no connection for the role because the role's own limit is zero, which
+/// does not pass by itself.
+fn is_shut_out(finding: &Finding, inspected: &Answer) -> bool {
+    let found = verify::inspected(inspected);
+    finding.reason == &reason::SERVER_NOT_ACCEPTING
+        && matches!(found, Heard::Clear(found) if found.role.is_some_and(|r| r.shut_out))
 }
 
 fn hear_refusal(tending: &mut Tending<'_>, heard: Heard<()>) {
@@ -156,6 +171,14 @@ fn mend(tending: &mut Tending<'_>, blueprint: &Blueprint, target: &Target, lacki
     match verify::inspected(answer) {
         Heard::Clear(found) => match recognise(blueprint, &found.identity) {
             Err(objection) => object(tending, objection),
+            Ok(()) if is_gone(blueprint, &found) => {
+                let message = format!(
+                    "database {:?} existed and is gone; it is never made anew by itself. {}",
+                    target.database,
+                    reason::DATA_MISSING.remedy
+                );
+                tending.judge(Verdict::Failed(Finding::new(&reason::DATA_MISSING, message)));
+            }
             Ok(()) => act(tending, target, &found, lacking),
         },
         Heard::Later(finding) => later(tending, finding),
@@ -165,6 +188,12 @@ fn mend(tending: &mut Tending<'_>, blueprint: &Blueprint, target: &Target, lacki
             tending.judge(Verdict::Failed(Finding::new(&reason::VERIFICATION_FAILED, message)));
         }
     }
+}
+
+/// Whether a database is missing that was there. An identifier is recorded by the first login that
+/// went through to the end, so what bring-up has yet to make is not gone.
+fn is_gone(blueprint: &Blueprint, found: &Inspection) -> bool {
+    found.owner.is_none() && !blueprint.may_bootstrap()
 }
 
 fn act(tending: &mut Tending<'_>, target: &Target, found: &Inspection, lacking: &str) {
@@ -182,6 +211,11 @@ fn act(tending: &mut Tending<'_>, target: &Target, found: &Inspection, lacking: 
     let why: Vec<&str> = actions.iter().map(|a| a.why.as_str()).collect();
     let message =
         format!("{}: {} (credentials of version {version})", names.join(", "), why.join("; "));
+    if context.paused() {
+        let message = format!("{message}; it is not done, because {}", reason::BECAUSE_PAUSED);
+        tending.judge(Verdict::Blocked(Finding::new(&reason::PREPARING_DATABASE, message)));
+        return;
+    }
     if let Some(trouble) = action_trouble(context) {
         refused_action(tending, &message, trouble);
         return;

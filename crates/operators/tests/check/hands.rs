@@ -42,6 +42,10 @@ impl World {
                 let live = self.live(&delete.id).unwrap();
                 assert_eq!(live.uid(), delete.uid);
                 self.objects.remove(&delete.id);
+                if delete.id == self.names().stateful_set() && !self.pods_linger {
+                    // The garbage collector's part.
+                    self.objects.remove(&self.names().primary_pod());
+                }
                 self.writes.push(format!("delete {}", delete.id));
             }
             Step::Finalizer(finalizer) => {

@@ -43,6 +43,10 @@ pub struct World {
     pub counter: u64,
     pub writes: Vec<String>,
     pub gone: bool,
+    /// Pods of a deleted set stay until the test removes them.
+    pub pods_linger: bool,
+    /// What the watches do not show although it exists.
+    pub unseen: std::collections::BTreeSet<ObjectId>,
     /// The pass ends before or after the write of this number, once.
     pub crash_at: Option<(usize, bool)>,
 }
@@ -83,6 +87,8 @@ impl World {
             counter: 1,
             writes: Vec::new(),
             gone: false,
+            pods_linger: false,
+            unseen: std::collections::BTreeSet::new(),
             crash_at: None,
         }
     }
@@ -212,7 +218,7 @@ impl World {
             .objects
             .keys()
             .filter_map(|id| self.live(id).map(|live| (id.clone(), live)))
-            .filter(|(id, live)| wanted(id, live))
+            .filter(|(id, live)| wanted(id, live) && !self.unseen.contains(id))
             .collect();
         Observed {
             resource: serde_json::from_value(self.root.clone()).unwrap(),

@@ -24,6 +24,10 @@ pub struct Server {
     pub version: (u32, String),
     pub read_only: bool,
     pub trusts: bool,
+    /// The application's role is past the end of its validity.
+    pub expired: bool,
+    /// Connection limit of the application's role.
+    pub limit: i64,
     pub collation: (String, String),
     /// Answers every session or statement with this SQLSTATE, when set.
     pub refuses: Option<(String, Option<usize>)>,
@@ -45,6 +49,8 @@ impl Default for Server {
             version: (140_012, "14.12".to_owned()),
             read_only: false,
             trusts: false,
+            expired: false,
+            limit: -1,
             collation: ("2.36".to_owned(), "2.36".to_owned()),
             refuses: None,
             refuses_changes: None,
@@ -101,6 +107,12 @@ impl Server {
         if !self.trusts && self.roles.get(&request.user) != Some(&given) {
             return Err(refused("28P01", None));
         }
+        if request.user != "postgres" && self.expired {
+            return Err(refused("28P01", None));
+        }
+        if request.user != "postgres" && self.limit == 0 {
+            return Err(refused("53300", None));
+        }
         if request.database != "postgres" && !self.databases.contains_key(&request.database) {
             return Err(refused("3D000", None));
         }
@@ -154,7 +166,7 @@ impl Server {
             return cells(vec![Some(owner.clone())]);
         }
         if self.roles.keys().any(|role| text == sql::role(role)) {
-            return cells(vec![Some("t".to_owned())]);
+            return cells(vec![Some("t".to_owned()), Some(self.limit.to_string())]);
         }
         if text == sql::round_trip()[2] {
             assert_eq!(request.access, Access::Probe);
@@ -191,6 +203,12 @@ impl Server {
             (["CREATE" | "ALTER", "ROLE", role, ..], Some(SqlPiece::Verifier(key))) => {
                 let password = Self::password(objects, key).expect("the Secret exists");
                 self.roles.insert(name(role), password);
+                if text.contains("VALID UNTIL 'infinity'") {
+                    self.expired = false;
+                }
+                if text.contains("CONNECTION LIMIT -1") {
+                    self.limit = -1;
+                }
             }
             (["CREATE", "DATABASE", database, "OWNER", owner], None)
             | (["ALTER", "DATABASE", database, "OWNER", "TO", owner], None) => {

@@ -1,0 +1,220 @@
+//! What hands behind the operator's back change in records, Secrets and inside the server.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod check;
+
+use check::World;
+use serde_json::json;
+
+const IDENTIFIER: &str = "7000000000000000001";
+
+/// The ConfigMap's record goes before the status, whatever was written there (G-57).
+#[test]
+fn g_57_an_edited_status_is_rebuilt_from_the_record() {
+    for edited in [json!("7999999999999999999"), json!(null), json!("")] {
+        let mut world = World::ready();
+        world.root["status"]["systemIdentifier"] = edited.clone();
+        world.settle();
+        assert_eq!(world.phase(), "Ready", "{edited}");
+        assert_eq!(world.root["status"]["systemIdentifier"], IDENTIFIER);
+        let data = &world.objects[&world.names().config_map()]["data"];
+        assert_eq!(data["system-identifier"], IDENTIFIER);
+        assert_eq!(data["bootstrap"], "refused");
+        let wrote_record = world.writes.iter().any(|w| w.contains("ConfigMap"));
+        assert!(!wrote_record, "{:?}", world.writes);
+    }
+}
+
+fn lose_superuser(world: &mut World) {
+    let id = world.names().superuser_secret();
+    world.server.roles.insert("postgres".to_owned(), "the-old-one".to_owned());
+    world.objects.remove(&id);
+    world.settle_rolling();
+}
+
+/// A superuser that cannot log in is told while the application is still served.
+#[test]
+fn a_lost_superuser_password_is_told_before_it_is_needed() {
+    let mut world = World::ready();
+    lose_superuser(&mut world);
+    assert_eq!(world.phase(), "Ready");
+    let (status, reason, message) = world.condition("Degraded");
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "SuperuserLoginFailed"));
+    assert!(message.contains("\\password"), "{message}");
+    let id = world.names().superuser_secret();
+    world.server.roles.insert("postgres".to_owned(), world.secret(&id, "password"));
+    world.settle();
+    assert_eq!(world.condition("Degraded").0, "False");
+}
+
+/// No password is made that could never be put in force, not even while the server is down.
+#[test]
+fn no_password_is_made_while_the_superuser_is_refused() {
+    for down in [false, true] {
+        let mut world = World::ready();
+        lose_superuser(&mut world);
+        let credentials = world.names().credentials_secret();
+        world.objects.remove(&credentials);
+        world.server.up = !down;
+        world.settle();
+        assert_eq!(world.story(), "Provisioning/False/SuperuserLoginFailed");
+        let message = world.condition("Degraded").2;
+        assert!(message.contains(&credentials.to_string()), "{message}");
+        assert!(message.contains("\\password"), "{message}");
+        assert!(!world.objects.contains_key(&credentials));
+        world.server.up = true;
+        let id = world.names().superuser_secret();
+        world.server.roles.insert("postgres".to_owned(), world.secret(&id, "password"));
+        world.settle_rolling();
+        assert_eq!(world.phase(), "Ready");
+        assert_eq!(world.server.roles["admin"], world.secret(&credentials, "password"));
+    }
+}
+
+/// The same while the spec is refused in part, where the rung that makes Secrets merely tends.
+#[test]
+fn no_password_is_made_while_the_spec_is_held_either() {
+    for refused in [true, false] {
+        let mut world = World::ready();
+        if refused {
+            lose_superuser(&mut world);
+        }
+        world.edit(|root| root["spec"]["databaseName"] = json!("other"));
+        world.settle();
+        assert_eq!(world.condition("Ready").1, "RenameRefused");
+        let credentials = world.names().credentials_secret();
+        world.objects.remove(&credentials);
+        world.settle();
+        assert_eq!(world.objects.contains_key(&credentials), !refused);
+    }
+}
+
+/// A database that was served and is gone is never made anew by itself, with or without its role.
+#[test]
+fn a_dropped_database_is_not_made_anew() {
+    for role_too in [false, true] {
+        let mut world = World::ready();
+        world.server.databases.remove("mydb");
+        if role_too {
+            world.server.roles.remove("admin");
+        }
+        world.settle();
+        assert_eq!(world.story(), "Failed/False/DataMissing");
+        let (status, reason, message) = world.condition("Degraded");
+        assert_eq!((status.as_str(), reason.as_str()), ("True", "DataMissing"));
+        assert!(message.contains("database \"mydb\" existed and is gone"), "{message}");
+        world.advance(3600);
+        world.settle();
+        assert!(world.server.databases.is_empty(), "not after any time");
+        world.edit(|root| {
+            root["metadata"]["annotations"] = json!({"steadfast.dev/accept-data-loss": "7"});
+        });
+        world.settle();
+        assert!(world.server.databases.is_empty(), "the annotation must name the data");
+        world.edit(|root| {
+            root["metadata"]["annotations"] = json!({"steadfast.dev/accept-data-loss": IDENTIFIER});
+        });
+        world.settle();
+        assert_eq!(world.phase(), "Ready");
+        assert_eq!(world.server.databases["mydb"], "admin");
+    }
+}
+
+/// Whatever keeps the role out besides its password is taken back with it.
+#[test]
+fn a_role_that_is_locked_out_is_let_in_again() {
+    let locks: [fn(&mut World); 3] = [
+        |world| world.server.expired = true,
+        |world| world.server.limit = 0,
+        |world| {
+            world.server.expired = true;
+            world.server.limit = 0;
+        },
+    ];
+    for lock in locks {
+        let mut world = World::ready();
+        lock(&mut world);
+        world.settle();
+        assert_eq!(world.phase(), "Ready");
+        assert!(world.writes.contains(&"act set-password".to_owned()), "{:?}", world.writes);
+        assert!(!world.server.expired && world.server.limit == -1);
+    }
+}
+
+fn pause(world: &mut World) {
+    world.edit(|root| root["metadata"]["annotations"] = json!({"steadfast.dev/paused": "true"}));
+}
+
+fn resume(world: &mut World) {
+    world.edit(|root| root["metadata"]["annotations"] = json!({}));
+}
+
+/// What a paused Database lacks is told as not done, and is done once it is resumed.
+#[test]
+fn a_pause_is_no_failure_and_nothing_is_said_to_be_done() {
+    let lacks: [fn(&mut World); 4] = [
+        |world| world.write_password("another-password"),
+        |world| {
+            let id = world.names().client_service();
+            world.objects.remove(&id);
+        },
+        |world| {
+            let id = world.names().credentials_secret();
+            world.objects.remove(&id);
+        },
+        |world| {
+            world.edit(|root| root["spec"]["parameters"] = json!({"work_mem": "64MB"}));
+        },
+    ];
+    for lack in lacks {
+        let mut world = World::ready();
+        pause(&mut world);
+        lack(&mut world);
+        world.settle();
+        for _ in 0..5 {
+            world.advance(700);
+            world.settle();
+        }
+        let (status, reason, message) = world.condition("Ready");
+        assert_eq!(status, "False");
+        assert_ne!(world.phase(), "Failed", "{reason}: {message}");
+        assert!(!message.contains("being created"), "{message}");
+        assert!(message.contains("paused"), "{reason}: {message}");
+        assert!(world.writes.iter().all(|w| w.starts_with("status")), "{:?}", world.writes);
+        resume(&mut world);
+        world.settle_rolling();
+        assert_eq!(world.phase(), "Ready");
+    }
+}
+
+/// Only what was really taken back counts towards a fight: not while paused, and not what the API
+/// server refused.
+#[test]
+fn an_edit_that_stands_is_no_revert() {
+    let refusal = || phased::Trouble {
+        fate: phased::fact::Fate::UserMustAct,
+        reason: "Forbidden".to_owned(),
+        message: "no".to_owned(),
+    };
+    for refused in [false, true] {
+        let mut world = World::ready();
+        let id = world.names().client_service();
+        if refused {
+            world.refuses.insert(id.clone(), refusal());
+        } else {
+            pause(&mut world);
+        }
+        world.meddle(&id, |s| s["spec"]["ports"][0]["targetPort"] = json!(1234));
+        for _ in 0..5 {
+            let plan = world.pass();
+            assert!(plan.events.iter().all(|e| e.reason != "EditReverted"), "{:?}", plan.events);
+            world.advance(10);
+        }
+        assert!(world.root["status"].get("reverts").is_none(), "{}", world.root["status"]);
+        world.refuses.clear();
+        resume(&mut world);
+        world.settle();
+        assert_eq!(world.root["status"]["reverts"]["count"], 1);
+    }
+}
