@@ -38,7 +38,8 @@ fn pg_02_deletion_in_every_phase() {
             if policy == "Retain" {
                 assert!(gone.is_empty(), "{gone:?}");
             } else {
-                assert!(gone.iter().all(|g| g.contains("Secret") || g.contains("Claim")));
+                let kinds = ["Secret", "Claim", "StatefulSet"];
+                assert!(gone.iter().all(|g| kinds.iter().any(|k| g.contains(k))), "{gone:?}");
                 assert!(!world.objects.contains_key(&world.names().data_claim()));
                 assert!(!world.objects.contains_key(&world.names().superuser_secret()));
             }
@@ -103,11 +104,43 @@ fn pg_04_a_refused_clean_up_is_told() {
     world.refuses.insert(id, trouble(Fate::UserMustAct, "Forbidden", "no delete for you"));
     world.delete_root("Delete");
     world.pass();
+    world.pass();
     assert!(!world.gone);
     let (_, reason, message) = world.condition("Ready");
     assert_eq!(reason, "Deleting");
     assert!(message.contains("no delete for you"), "{message}");
     world.refuses.clear();
+    world.settle();
+    assert!(world.gone);
+}
+
+/// A claim goes only when nothing is left that would make it again or still mounts it.
+#[test]
+fn volumes_go_after_the_servers() {
+    let mut world = World::ready();
+    let names = world.names();
+    world.pods_linger = true;
+    world.delete_root("Delete");
+    world.settle();
+    assert_eq!(deletes(&world), [names.stateful_set().to_string()]);
+    assert!(!world.gone);
+    assert!(world.condition("Ready").2.contains("must be gone"), "{}", world.condition("Ready").2);
+    world.objects.remove(&names.primary_pod());
+    world.settle();
+    assert!(world.gone);
+    assert!(!world.objects.contains_key(&names.data_claim()));
+    assert!(!world.objects.contains_key(&names.superuser_secret()));
+}
+
+/// The same when the watches are late: the set is read before its absence counts.
+#[test]
+fn an_unseen_set_is_read_before_volumes_go() {
+    let mut world = World::ready();
+    let names = world.names();
+    world.unseen.extend([names.stateful_set(), names.primary_pod()]);
+    world.delete_root("Delete");
+    world.pass();
+    assert_eq!(deletes(&world), [names.stateful_set().to_string()]);
     world.settle();
     assert!(world.gone);
 }

@@ -1,12 +1,14 @@
 //! Deletion: what `spec.deletionPolicy` asks for, then our finalizer goes.
 //!
 //! Nothing is created any more. Only what carries this resource's uid is deleted, so that the loser
-//! of a name clash removes nothing of the winner's (fault catalogue PG-01). The StatefulSet and
-//! the other owned children are the garbage collector's.
+//! of a name clash removes nothing of the winner's (fault catalogue PG-01). Where volumes go, the
+//! StatefulSet and its pods go first: a set that still runs would make a deleted claim again, and
+//! nobody would ever delete that one. The other owned children are the garbage collector's.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use phased::child::{self, INSTANCE_LABEL, Owner};
 use phased::condition::{self, Truth, Wanted};
-use phased::fact::Fate;
+use phased::fact::{Fate, Question};
 use phased::plan::{Note, Transition};
 use phased::step::{Delete, Finalizer, Propagation};
 use phased::{Live, ObjectId, Plan, Step, Wake};
@@ -30,7 +32,16 @@ pub fn plan(context: &Context) -> Plan {
     let orphaning = finalizers.iter().any(|f| f == ORPHAN);
     let mut doubt = None;
     if policy == DeletionPolicy::Delete && !orphaning {
-        for id in doomed(context) {
+        match servers(context) {
+            Servers::Unasked(question) => plan.asks.push(question),
+            Servers::Going(step, message) => {
+                plan.steps.extend(step);
+                doubt = Some(message);
+            }
+            Servers::Gone => {}
+        }
+        let running = doubt.is_some() || !plan.asks.is_empty();
+        for id in doomed(context).into_iter().filter(|_| !running) {
             match context.sight(&id) {
                 Sight::Unasked(question) => plan.asks.push(question),
                 Sight::Unread(trouble) => doubt = Some(format!("{id}: {}", trouble.message)),
@@ -77,6 +88,48 @@ fn note(context: &Context, message: String) -> Note {
     Note { about: Some(super::resource_id(&context.names)), reason: &reason::DELETING, message }
 }
 
+/// How far the servers are on their way out.
+enum Servers {
+    /// Not known before this question is answered.
+    Unasked(Question),
+    /// Still there: what is done about it, and what is waited for.
+    Going(Option<Step>, String),
+    /// Nothing of ours runs any more.
+    Gone,
+}
+
+/// Our own set, then its pods. What somebody else's set runs is not waited for.
+fn servers(context: &Context) -> Servers {
+    let id = context.names.stateful_set();
+    match context.sight(&id) {
+        Sight::Unasked(question) => return Servers::Unasked(question),
+        Sight::Unread(trouble) => {
+            return Servers::Going(None, format!("{id}: {}", trouble.message));
+        }
+        Sight::Seen(live) if child::foreign(&live, &owner(context)).is_some() => {
+            return Servers::Gone;
+        }
+        Sight::Seen(live) => {
+            let message = format!("{id} is being deleted before its volumes are");
+            return Servers::Going(delete(context, id, &live), message);
+        }
+        Sight::Absent => {}
+    }
+    let pod = context.names.primary_pod();
+    match context.sight(&pod) {
+        Sight::Unasked(question) => Servers::Unasked(question),
+        Sight::Unread(trouble) => Servers::Going(None, format!("{pod}: {}", trouble.message)),
+        Sight::Seen(live) if live.label(INSTANCE_LABEL) == Some(&context.names.name) => {
+            Servers::Going(None, format!("{pod} must be gone before its volume is deleted"))
+        }
+        Sight::Seen(_) | Sight::Absent => Servers::Gone,
+    }
+}
+
+fn owner(context: &Context) -> Owner {
+    super::blueprint::owner(&context.names, context.observed.root.uid())
+}
+
 /// Everything that may be deleted: by name, and by the labels that volumes carry.
 fn doomed(context: &Context) -> Vec<ObjectId> {
     let names = &context.names;
@@ -87,11 +140,16 @@ fn doomed(context: &Context) -> Vec<ObjectId> {
     all
 }
 
-/// Deletes an object that carries our uid and is not on its way already.
+/// Deletes an object that carries our uid.
 fn removal(context: &Context, id: ObjectId, live: &Live) -> Option<Step> {
     let uid = context.observed.root.uid();
     let ours = live.annotation(labels::RESOURCE_UID_ANNOTATION) == Some(uid);
-    if !ours || live.deletion_time().is_some() || context.observed.trouble_of(&id).is_some() {
+    if ours { delete(context, id, live) } else { None }
+}
+
+/// Deletes an object of ours that is not on its way already.
+fn delete(context: &Context, id: ObjectId, live: &Live) -> Option<Step> {
+    if live.deletion_time().is_some() || context.observed.trouble_of(&id).is_some() {
         return None;
     }
     Some(Step::Delete(Delete {
