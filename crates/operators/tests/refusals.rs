@@ -170,6 +170,35 @@ fn an_image_of_the_same_major_version_is_taken() {
 }
 
 #[test]
+fn an_image_of_an_unsupported_major_version_is_refused() {
+    for image in [
+        "postgres:13",
+        "postgres:19beta1",
+        "postgres:19",
+        "db/postgresql:41.2-alpine",
+        "postgres:99",
+    ] {
+        let mut root = seed();
+        root["spec"]["image"] = json!(image);
+        let mut world = World::of(root);
+        world.settle();
+        let refused = operators::database::image::major_hint(image).is_some();
+        assert_eq!(refused, image != "postgres:19beta1", "a name that tells nothing is no hint");
+        if refused {
+            assert_eq!(world.story(), "Pending/False/InvalidSpec", "{image}");
+            assert!(world.condition("Ready").2.contains("14 to 18"));
+            assert!(world.objects.is_empty());
+        }
+    }
+    for (number, version) in [(130_012, "13.12"), (190_000, "19.0"), (990_000, "99.0")] {
+        let mut world = World::ready();
+        world.server.version = (number, version.to_owned());
+        world.settle();
+        assert_eq!(world.story(), "Failed/False/UnsupportedServer", "{version}");
+    }
+}
+
+#[test]
 fn standbys_are_refused_plainly() {
     let mut root = seed();
     root["spec"]["replicas"] = json!(3);

@@ -49,7 +49,8 @@ pub fn major_hint(image: &str) -> Option<u32> {
     let end = tag.find(|c: char| !c.is_ascii_digit()).unwrap_or(tag.len());
     let separated = tag[end..].is_empty() || tag[end..].starts_with(['.', '-']);
     let major = tag[..end].parse().ok()?;
-    (separated && (8..=40).contains(&major)).then_some(major)
+    // Longer numbers are dates or builds.
+    (separated && (8..=999).contains(&major)).then_some(major)
 }
 
 /// Splits a tag off. A colon before the last slash belongs to a registry's port.

@@ -212,7 +212,8 @@ fn size_refusal(size: &str) -> Option<String> {
 
 fn supported(image: &str) -> Option<String> {
     let major = image::major_hint(image)?;
-    (major < super::verify::OLDEST_MAJOR).then(|| {
+    let supported = super::verify::OLDEST_MAJOR..=super::verify::NEWEST_MAJOR;
+    (!supported.contains(&major)).then(|| {
         format!("{image:?} is PostgreSQL {major}, and 14 to 18 are supported; choose one of them")
     })
 }
