@@ -361,3 +361,84 @@ fn another_collation_version_is_degraded() {
     world.settle();
     assert_eq!(world.condition("Degraded").0, "False");
 }
+
+/// What failed is looked at when its retry is due, not every few seconds.
+#[test]
+fn a_failed_rollout_waits_for_its_retry() {
+    let mut world = World::ready();
+    let names = world.names();
+    world.objects.remove(&names.data_claim());
+    world.objects.remove(&names.primary_pod());
+    world.stall(guard_says("DataMissing: the data folder is empty\n"));
+    world.settle();
+    assert_eq!(world.story(), "Failed/False/DataMissing");
+    let next: jiff::Timestamp =
+        world.root["status"]["retry"]["nextTry"].as_str().unwrap().parse().unwrap();
+    let plan = world.pass();
+    assert_eq!(plan.wake, phased::Wake::At(next));
+}
+
+fn running(since: &str) -> Value {
+    json!({
+        "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady",
+            "message": "containers with unready status: [postgres]"}],
+        "containerStatuses": [{"name": "postgres", "image": "postgres:14", "imageID": "",
+            "ready": false, "restartCount": 0, "state": {"running": {"startedAt": since}}}],
+    })
+}
+
+/// A server that runs and hangs is told by its pod and its probe's words.
+#[test]
+fn a_hung_server_is_told_by_its_probe() {
+    let mut world = World::ready();
+    world.advance(3600);
+    let now = world.now.to_string();
+    world.stall(running(&now));
+    world.settle();
+    assert_eq!(world.story(), "Deploying/False/RolloutWaiting", "a start takes its time");
+    world.advance(31);
+    world.settle();
+    assert_eq!(world.story(), "Deploying/False/ProbeFailing");
+    let message = world.condition("Ready").2;
+    assert!(message.contains("pod test-db-0") && message.contains("[postgres]"), "{message}");
+    let uid = world.live(&world.names().primary_pod()).unwrap().uid().to_owned();
+    world.events.push(event(&uid, "Unhealthy", "Readiness probe failed: no response"));
+    world.settle();
+    let message = world.condition("Ready").2;
+    assert!(message.contains("Readiness probe failed: no response"), "{message}");
+    world.advance(601);
+    world.settle();
+    assert_eq!(world.story(), "Failed/False/ProgressDeadlineExceeded");
+    assert!(world.condition("Ready").2.contains("Readiness probe failed"));
+    world.settle_rolling();
+    assert_eq!(world.phase(), "Ready");
+}
+
+/// Last words are cut between lines, and what was fatal goes before chatter.
+#[test]
+fn long_last_words_are_cut_between_lines() {
+    let chatter = "LOG:  something that says little goes on here\n".repeat(60);
+    let fatal = "FATAL:  invalid value for parameter \"work_mem\": \"lots\"";
+    let cases = [
+        (format!("k and lost its beginning\n{chatter}{fatal}\n{chatter}"), fatal, true),
+        (format!("{chatter}the end"), "the end", true),
+        ("word ".repeat(300), "word", false),
+    ];
+    for (words, wanted, whole) in cases {
+        let mut world = World::ready();
+        world.stall(json!({"containerStatuses": [{"name": "postgres", "image": "postgres:14",
+            "imageID": "", "ready": false, "restartCount": 3,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": 1, "message": words}}}]}));
+        world.settle();
+        let message = world.condition("Ready").2;
+        let (_, told) = message.split_once("code 1: ").unwrap();
+        assert!(told.contains(wanted) && !told.contains("beginning"), "{told}");
+        assert!(told.chars().count() <= 501, "{told}");
+        if whole {
+            assert!(told.lines().all(|line| words.lines().any(|l| l == line)), "{told}");
+        } else {
+            assert!(told.trim_end_matches('…').split(' ').all(|w| w == "word"), "{told}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 //! StatefulSets publish no conditions, so the cause of a stall is read where it appears (reference
 //! /database.md section 5). Must not decide what follows from a cause.
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     ContainerStateTerminated, ContainerStatus, PersistentVolumeClaim, Pod,
 };
@@ -15,6 +16,11 @@ use super::servers::GUARD_CONTAINER;
 
 /// Longest part of a container's last words that is repeated, in characters.
 const WORDS_LIMIT: usize = 500;
+
+/// How much of a log the kubelet keeps as a container's last words, in bytes.
+const KEPT_BYTES: usize = 2048;
+/// How long a server may run without being ready before its probe is told as the cause, in seconds.
+const HUNG_SECONDS: i64 = 30;
 
 /// A cause, and whether only a person can end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,15 +120,44 @@ fn ended(container: &ContainerStatus) -> Option<ContainerStateTerminated> {
         .find(|terminated| terminated.exit_code != 0)
 }
 
-/// The end of a text: the last words tell most.
+/// What tells most of a long text, in whole lines: those that say what was fatal, or else the last
+/// ones. A single line that is too long is cut between words.
 fn shortened(words: &str) -> String {
     let trimmed = words.trim();
-    let length = trimmed.chars().count();
-    if length <= WORDS_LIMIT {
+    if trimmed.chars().count() <= WORDS_LIMIT {
         return trimmed.to_owned();
     }
-    let tail: String = trimmed.chars().skip(length - WORDS_LIMIT).collect();
-    format!("…{tail}")
+    let mut lines: Vec<&str> = trimmed.lines().filter(|l| !l.trim().is_empty()).collect();
+    // The kubelet keeps the end of a log, so that its first line has mostly lost its beginning.
+    if words.len() >= KEPT_BYTES && lines.len() > 1 {
+        lines.remove(0);
+    }
+    let fatal: Vec<&str> = lines.iter().copied().filter(|l| is_fatal(l)).collect();
+    let lines = if fatal.is_empty() { lines } else { fatal };
+    let mut kept: Vec<&str> = Vec::new();
+    let mut room = WORDS_LIMIT;
+    for line in lines.iter().rev() {
+        let length = line.chars().count() + 1;
+        if length > room {
+            break;
+        }
+        room -= length;
+        kept.insert(0, line);
+    }
+    match lines.last() {
+        Some(line) if kept.is_empty() => cut_between_words(line),
+        _ => kept.join("\n"),
+    }
+}
+
+fn is_fatal(line: &str) -> bool {
+    ["FATAL:", "PANIC:"].iter().any(|word| line.contains(word))
+}
+
+fn cut_between_words(line: &str) -> String {
+    let end = line.char_indices().nth(WORDS_LIMIT).map_or(line.len(), |(at, _)| at);
+    let end = line[..end].rfind(char::is_whitespace).unwrap_or(end);
+    format!("{}…", line[..end].trim_end())
 }
 
 /// The cause that the newest warning tells, if what it tells of is not over.
@@ -165,6 +200,30 @@ fn of_event(event: &SeenEvent) -> Option<Cause> {
         _ => return None,
     };
     Some(Cause::passing(reason, message))
+}
+
+/// The cause when a container runs and does not become ready: its probe fails. The newest Event
+/// about it has the probe's words; without one the pod's own condition must do.
+pub fn of_probe(name: &str, pod: &Pod, events: &[SeenEvent], now: Timestamp) -> Option<Cause> {
+    let status = pod.status.as_ref()?;
+    let hung = status.container_statuses.iter().flatten().find(|c| is_hung(c, now))?;
+    let condition =
+        status.conditions.iter().flatten().find(|c| {
+            matches!(c.type_.as_str(), "ContainersReady" | "Ready") && c.status == "False"
+        });
+    let told = events.iter().rev().find(|e| e.reason == "Unhealthy").map(|e| e.message.as_str());
+    let said = told
+        .or_else(|| condition.and_then(|c| c.message.as_deref()))
+        .unwrap_or("its readiness probe has not succeeded");
+    let message =
+        format!("pod {name}, container {}: the server runs and is not ready: {said}", hung.name);
+    Some(Cause::passing(&reason::PROBE_FAILING, message))
+}
+
+fn is_hung(container: &ContainerStatus, now: Timestamp) -> bool {
+    let running = container.state.as_ref().and_then(|s| s.running.as_ref());
+    let since = running.and_then(|r| r.started_at.as_ref());
+    !container.ready && since.is_some_and(|s| now.as_second() - s.0.as_second() >= HUNG_SECONDS)
 }
 
 /// The cause that a claim shows by itself.

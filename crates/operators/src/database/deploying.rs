@@ -5,13 +5,13 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use phased::Step;
 use phased::deadline::{self, Progress};
-use phased::fact::{Question, Reply};
+use phased::fact::{Question, Reply, SeenEvent};
 use phased::ladder::{Finding, Judgement, Verdict};
 use phased::rollout::{self, Rollout};
 use phased::step::{Delete, Propagation};
 
 use super::causes::{self, Cause};
-use super::context::Context;
+use super::context::{Context, Sight};
 use super::tending::Tending;
 use super::{reason, servers};
 
@@ -34,8 +34,11 @@ pub fn deploy(context: &Context) -> Judgement {
     let live = context.seen(&desired.id);
     let standing = desired.stand(live.as_ref(), &blueprint.owner());
     if standing != phased::child::Standing::Current {
-        let message = "the StatefulSet is being changed";
-        tending.judge(Verdict::Working(Finding::new(&reason::ROLLING_OUT, message)));
+        tending.work(
+            &reason::ROLLING_OUT,
+            "the StatefulSet is being changed",
+            "the StatefulSet is to change and is not changed",
+        );
         tending.wake_after(LOOK_AGAIN_SECONDS);
         return tending.judgement;
     }
@@ -64,16 +67,23 @@ pub fn progress(context: &Context, set: &StatefulSet) -> Option<(Progress, Strin
 /// The set counts its pods; the pod itself must say the same (reference/database.md section 5).
 fn await_pod(tending: &mut Tending<'_>) {
     let id = tending.context.names.primary_pod();
-    let pod = tending.context.observed.object(&id).and_then(|live| live.read::<Pod>().ok());
-    if pod.as_ref().is_some_and(|p| !is_ready(p)) {
-        let finding = Finding::new(&reason::ROLLOUT_WAITING, format!("{id} is not ready"));
-        tending.wait(finding, "RolledOut", LOOK_AGAIN_SECONDS);
-    }
+    let message = match tending.context.sight(&id) {
+        Sight::Unasked(question) => {
+            tending.judgement.asks.push(question);
+            tending.judge(Verdict::Asking);
+            return;
+        }
+        Sight::Seen(live) if live.read::<Pod>().is_ok_and(|p| is_ready(&p)) => return,
+        Sight::Seen(_) => format!("{id} is not ready"),
+        Sight::Absent => format!("{id} does not exist"),
+        Sight::Unread(trouble) => format!("{id} cannot be read: {}", trouble.message),
+    };
+    let finding = Finding::new(&reason::ROLLOUT_WAITING, message);
+    tending.wait(finding, "RolledOut", LOOK_AGAIN_SECONDS);
 }
 
 fn stalled(tending: &mut Tending<'_>, set: &StatefulSet, progress: &Progress, message: &str) {
     let context = tending.context;
-    tending.wake_after(LOOK_AGAIN_SECONDS);
     let cause = find_cause(tending, set);
     if tending.judgement.verdict == Verdict::Asking {
         return;
@@ -89,6 +99,10 @@ fn stalled(tending: &mut Tending<'_>, set: &StatefulSet, progress: &Progress, me
         Some(cause) => waiting(cause.finding, deadline),
         None => waiting(Finding::new(&reason::ROLLOUT_WAITING, message), deadline),
     };
+    // What failed has its own retry; only a wait is looked at this often.
+    if matches!(verdict, Verdict::Waiting { .. }) {
+        tending.wake_after(LOOK_AGAIN_SECONDS);
+    }
     tending.judge(verdict);
 }
 
@@ -132,15 +146,20 @@ fn find_cause(tending: &mut Tending<'_>, set: &StatefulSet) -> Option<Cause> {
         }
         Some(Ok(Reply::Events(events))) => {
             causes::of_events(events, typed_pod.as_ref(), typed_claim.as_ref())
+                .or_else(|| hung(context, typed_pod.as_ref(), events))
         }
         Some(Ok(_)) => None,
         Some(Err(trouble)) => {
             let message = format!("Events cannot be read: {}", trouble.message);
             tending.note(None, Finding::new(&reason::READ_FAILED, message));
-            None
+            hung(context, typed_pod.as_ref(), &[])
         }
     };
     told.or_else(|| typed_claim.and_then(|c| causes::of_claim(&claim_id.name, &c)))
+}
+
+fn hung(context: &Context, pod: Option<&Pod>, events: &[SeenEvent]) -> Option<Cause> {
+    causes::of_probe(&context.names.primary_pod().name, pod?, events, context.observed.now)
 }
 
 /// A pod of a superseded revision that is not ready holds up the set for ever (kubernetes 67250):
