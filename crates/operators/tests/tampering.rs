@@ -118,6 +118,11 @@ fn a_dropped_database_is_not_made_anew() {
         world.settle();
         assert_eq!(world.phase(), "Ready");
         assert_eq!(world.server.databases["mydb"], "admin");
+        // The data go on under the same identifier, so the word must be taken back.
+        assert_eq!(world.condition("Degraded").1, "DataLossAccepted");
+        world.edit(|root| root["metadata"]["annotations"] = json!({}));
+        world.settle();
+        assert_eq!(world.condition("Degraded").0, "False");
     }
 }
 

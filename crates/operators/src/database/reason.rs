@@ -130,6 +130,9 @@ reasons! {
     DATA_MISSING = "DataMissing",
         "The volume is empty although data were recorded, or the server runs and the database that it held is gone. Neither is ever made anew by itself.",
         "Restore the volume or the database; or give the data up by the annotation steadfast.dev/accept-data-loss=<status.systemIdentifier>; or delete the Database and create it again.";
+    DATA_LOSS_ACCEPTED = "DataLossAccepted",
+        "The annotation steadfast.dev/accept-data-loss names the very data that are served, so that their loss would be taken for accepted.",
+        "Remove the annotation.";
     DIFFERENT_DATA = "DifferentData",
         "The server holds other data than those recorded: its system identifier differs.",
         "Bring the recorded volume back; or accept the new data by the annotation steadfast.dev/accept-data-loss=<status.systemIdentifier>.";

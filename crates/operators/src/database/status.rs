@@ -16,7 +16,7 @@ use super::api::{DatabaseStatus, Phase};
 use super::context::Context;
 use super::names::PORT;
 use super::verify::{self, Evidence, Heard};
-use super::{deploying, phases, reason, reverts};
+use super::{deploying, labels, phases, reason, reverts};
 
 /// Conditions of this controller.
 const OURS: [&str; 3] = ["Ready", "Progressing", "Degraded"];
@@ -254,6 +254,12 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
     let notes = &climb.judgement.notes;
     if let Some(note) = noted.iter().find_map(|r| notes.iter().find(|n| n.reason == *r)) {
         return wanted("Degraded", Truth::True, note.reason, &note.message);
+    }
+    let accepted = context.observed.root.annotation(labels::ACCEPT_DATA_LOSS_ANNOTATION);
+    if accepted.is_some() && accepted == after.system_identifier.as_deref() {
+        let message = "the annotation steadfast.dev/accept-data-loss names the data that are served; \
+                       remove it, or the loss of them counts as accepted";
+        return wanted("Degraded", Truth::True, &reason::DATA_LOSS_ACCEPTED, message);
     }
     let claim = context.observed.object(&context.names.data_claim());
     if claim.is_some_and(|c| c.deletion_time().is_some()) {
