@@ -236,10 +236,17 @@ fn settle(
             driven.queue().forget(&id);
         }
         End::Settled(wake) => {
-            failures.remove(&id);
             let resync = limits.resync.mul_f64(jitter(means.random.as_ref(), 0.1));
-            let next = now + delay_of(&wake, means).map_or(resync, |d| d.min(resync));
-            driven.queue().done(&id, Some(next), None);
+            let asked = delay_of(&wake, means).map_or(resync, |d| d.min(resync));
+            // A plan that wants another look at once, pass after pass, gets it at a growing
+            // distance: whatever it waits for, no hot loop is possible.
+            let delay = if asked.is_zero() {
+                failed(Backoff::LOOK_AGAIN)
+            } else {
+                failures.remove(&id);
+                asked
+            };
+            driven.queue().done(&id, Some(now + delay), None);
         }
         End::Wrote | End::LookAgain => {
             let delay = failed(Backoff::LOOK_AGAIN);
@@ -266,7 +273,8 @@ fn delay_of(wake: &Wake, means: &Means) -> Option<Duration> {
             let ahead = at.duration_since(means.clock.now());
             // A moment is added so that the clock has certainly reached the asked time.
             let ahead = ahead.saturating_add(jiff::SignedDuration::from_millis(1));
-            Some(Duration::try_from(ahead).unwrap_or(Duration::ZERO))
+            let ahead = Duration::try_from(ahead).unwrap_or(Duration::ZERO);
+            Some(if ahead <= Duration::from_millis(1) { Duration::ZERO } else { ahead })
         }
     }
 }

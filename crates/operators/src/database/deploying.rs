@@ -174,7 +174,8 @@ fn replace_blocking_pod(tending: &mut Tending<'_>, set: &StatefulSet, cause: Opt
     };
     let seen = set.status.as_ref().and_then(|s| s.observed_generation) >= set.metadata.generation;
     let superseded = live.label("controller-revision-hash").is_some_and(|r| r != update);
-    if !seen || !superseded || is_ready(&pod) || live.deletion_time().is_some() {
+    let replaced = made_since_the_roll(context, live);
+    if !seen || !superseded || is_ready(&pod) || live.deletion_time().is_some() || replaced {
         return;
     }
     let because = cause.map_or_else(String::new, |c| format!(": {}", c.finding.message));
@@ -187,6 +188,14 @@ fn replace_blocking_pod(tending: &mut Tending<'_>, set: &StatefulSet, cause: Opt
         propagation: Propagation::Background,
         why,
     }));
+}
+
+/// Whether the pod was made after this rollout was first seen: another delete would not change what
+/// it is made from. The ledger's mark names the revision that it speaks of.
+fn made_since_the_roll(context: &Context, pod: &phased::Live) -> bool {
+    let Some(progress) = &context.status.progress else { return false };
+    let created = pod.metadata.creation_timestamp.as_ref().map(|t| t.0);
+    created.is_some_and(|at| at > progress.since.0)
 }
 
 fn is_ready(pod: &Pod) -> bool {

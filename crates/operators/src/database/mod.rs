@@ -98,12 +98,19 @@ impl Controller for DatabaseController {
             names::claim_kind(),
             names::pod_kind(),
         ]
+        .into_iter()
         .map(|kind| Watch {
             kind,
             selector: Some(selector.clone()),
             trigger: Trigger::Label(INSTANCE_LABEL),
         })
-        .into()
+        .chain([Watch {
+            // A person may bring the credentials along, without our labels: edits of them count.
+            kind: names::secret_kind(),
+            selector: None,
+            trigger: Trigger::NameSuffix(names::CREDENTIALS_SUFFIX),
+        }])
+        .collect()
     }
 
     fn wants(root: &Live) -> Vec<Want> {

@@ -9,6 +9,8 @@ use phased::{KindRef, ObjectId};
 
 /// Port of the server.
 pub const PORT: u16 = 5432;
+/// What follows the Database's name in that of the application's Secret.
+pub const CREDENTIALS_SUFFIX: &str = "-credentials";
 
 /// Kind of the servers' set.
 pub fn stateful_set_kind() -> KindRef {
@@ -84,7 +86,7 @@ impl Names {
     }
     /// What the application needs.
     pub fn credentials_secret(&self) -> ObjectId {
-        self.id(secret_kind(), format!("{}-credentials", self.name))
+        self.id(secret_kind(), format!("{}{CREDENTIALS_SUFFIX}", self.name))
     }
     /// Claim of the primary's data.
     pub fn data_claim(&self) -> ObjectId {

@@ -56,7 +56,9 @@ pub fn stateful_set(blueprint: &Blueprint) -> Desired {
         "serviceName": names.headless_service().name,
         "podManagementPolicy": "OrderedReady",
         "revisionHistoryLimit": 10,
-        "updateStrategy": {"type": "RollingUpdate"},
+        // Without a partition of its own, the set's controller makes a missing pod from the old
+        // revision, so a blocking pod that is deleted would come back as it was.
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
         "selector": {"matchLabels": labels::selector(&names.name)},
         "template": pod_template(blueprint),
