@@ -1,5 +1,7 @@
 //! Deletion in every state and mode ends in time and takes only what it may (fault catalogue PG-01
 //! to PG-04, PG-30, PG-43, G-40, G-42 to G-45).
+//!
+//! Everything here runs under virtual time.
 
 mod support;
 
@@ -100,7 +102,8 @@ fn pg_02_a_deletion_is_let_through_in_each_phase_of_the_first_bring_up() {
 
 #[test]
 fn pg_02_no_gate_holds_a_deletion_up() {
-    let cases: [(&str, fn(&Bench), &str); 3] = [
+    type Case = (&'static str, fn(&Bench), &'static str);
+    let cases: [Case; 3] = [
         (
             "a dependency is down",
             |b| {

@@ -264,11 +264,14 @@ impl Claims {
     }
 }
 
-/// Lets a deleted claim go when no pod uses it any more.
+/// Lets a deleted claim go when no pod uses it any more. A pod without a node does not count: the
+/// kubelet starts none whose claim is going.
 fn release(door: &mut Door, mut claim: Value) -> Option<Timestamp> {
     let used = door.list(PODS, Some(field::namespace(&claim))).iter().any(|pod| {
         let ended = matches!(field::text(pod, "/status/phase"), "Succeeded" | "Failed");
-        !ended
+        let placed = !field::text(pod, "/spec/nodeName").is_empty();
+        placed
+            && !ended
             && field::list(pod, "/spec/volumes").iter().any(|volume| {
                 field::text(volume, "/persistentVolumeClaim/claimName") == field::name(&claim)
             })
