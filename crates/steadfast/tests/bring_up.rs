@@ -1,5 +1,7 @@
 //! First bring-up on the simulated cluster: six phases in order in status, Events and log, few
 //! writes, and the same history for the same seed.
+//!
+//! Everything here runs under virtual time.
 
 mod support;
 

@@ -1,5 +1,7 @@
 //! The spec is edited in every phase: the edit is taken up, also while a rollout is stuck (fault
 //! catalogue PG-35, G-50, G-55, G-56).
+//!
+//! Everything here runs under virtual time.
 
 mod support;
 

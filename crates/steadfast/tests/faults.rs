@@ -1,5 +1,7 @@
 //! Faults of the API, of watches, of the server and of its surroundings, one at a time and all at
 //! once (fault catalogue, ids in the names).
+//!
+//! Everything here runs under virtual time.
 
 mod support;
 

@@ -1,6 +1,8 @@
 //! What cannot be done is refused with its cause within five seconds after the API shows it, and is
 //! healed by a corrected manifest alone; nothing is lost (issue 2; fault catalogue PG-09, PG-11,
 //! PG-12, PG-14, PG-17, PG-25, PG-32 to PG-34, PG-36, PG-45, PG-46, G-25, G-36, G-38).
+//!
+//! Everything here runs under virtual time.
 
 mod support;
 

@@ -1,6 +1,8 @@
 //! Parts of a Ready Database are deleted or edited by others: repaired, and only that part is
 //! written (plus the status); what others declared and we do not stays (fault catalogue PG-07,
 //! PG-08, PG-42, PG-49, G-46, G-58; field case C-09).
+//!
+//! Everything here runs under virtual time.
 
 mod support;
 

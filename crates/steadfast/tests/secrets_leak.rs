@@ -1,5 +1,7 @@
 //! Passwords are searched for everywhere but in Secrets: logs, Events, status, metrics, requests,
 //! pods, plans (fault catalogue PG-10, R8).
+//!
+//! Everything here runs under virtual time.
 
 mod support;
 

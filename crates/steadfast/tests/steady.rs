@@ -1,4 +1,6 @@
 //! A steady Database costs no write, and wakes only when it said so (fault catalogue G-18, R3).
+//!
+//! Everything here runs under virtual time.
 
 mod support;
 

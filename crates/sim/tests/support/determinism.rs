@@ -46,7 +46,11 @@ pub(crate) struct TimeSpec {
 /// # Safety
 /// `buffer` must be valid for writes of `length` bytes, as for the original.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, flags: c_uint) -> isize {
+pub(crate) unsafe extern "C" fn getrandom(
+    buffer: *mut c_void,
+    length: usize,
+    flags: c_uint,
+) -> isize {
     let Some(mut state) = RANDOM.try_with(Cell::get).ok().flatten() else {
         // SAFETY: the arguments are the caller's, who promised what the system call needs.
         return unsafe { syscall(GETRANDOM, buffer, length, flags) } as isize;

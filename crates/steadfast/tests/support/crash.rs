@@ -1,5 +1,7 @@
 //! Runs one history again and again, with the operator crashing, or losing a reply, at each of its
 //! writes and each of its SQL statements, and compares the ends.
+//!
+//! Everything here runs under virtual time.
 
 use std::time::Duration;
 

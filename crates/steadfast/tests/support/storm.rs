@@ -1,4 +1,6 @@
 //! One Database under every fault that the simulator has, for as long as a user keeps it busy.
+//!
+//! Everything here runs under virtual time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,10 +26,11 @@ pub(crate) async fn blow(bench: &Bench, seed: u64, duration: Duration) -> Fired 
     bench.apply(TEST_DB);
     bench.settle(NAME).await;
     login::write_rows(&bench.world).await;
-    bench
-        .world
-        .cluster
-        .with(|core| rules().into_iter().for_each(|rule| drop(core.faults.add(rule))));
+    bench.world.cluster.with(|core| {
+        rules().into_iter().for_each(|rule| {
+            core.faults.add(rule);
+        })
+    });
     let began = tokio::time::Instant::now();
     let mut turn = 0;
     while began.elapsed() < duration {
@@ -89,7 +92,9 @@ fn rules() -> Vec<Rule> {
 fn disturb(bench: &Bench, operator: &Operator, turn: u64, random: &mut fastrand::Rng) -> String {
     let world = &bench.world;
     let delete = |kind: &str, name: &str| drop(world.delete(kind, "default", name));
-    let server = |change: fn(&mut Conditions)| drop(world.disturb("default", "test-db-0", change));
+    let server = |change: fn(&mut Conditions)| {
+        world.disturb("default", "test-db-0", change);
+    };
     let name = match turn {
         0 => {
             operator
@@ -176,6 +181,6 @@ fn edit(bench: &Bench, field: &str, value: serde_json::Value) {
 /// Ends what the disturbances switched on.
 fn heal(bench: &Bench) {
     bench.world.model(|model| model.down.clear());
-    drop(bench.world.disturb("default", "test-db-0", |c| *c = Conditions::default()));
+    bench.world.disturb("default", "test-db-0", |c| *c = Conditions::default());
     drop(bench.world.delete("ResourceQuota", "default", "none"));
 }
