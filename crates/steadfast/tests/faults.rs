@@ -342,7 +342,8 @@ fn pg_39_a_lock_is_bounded_and_told() {
 
 #[test]
 fn pg_40_pg_48_g_78_a_server_that_takes_no_writes_is_noticed_told_and_left_alone() {
-    let cases: [(fn(&mut sim::external::postgres::Conditions, bool), &str); 4] = [
+    type Case = (fn(&mut sim::external::postgres::Conditions, bool), &'static str);
+    let cases: [Case; 4] = [
         (|c, on| c.read_only = on, "ReadOnlyServer"),
         (|c, on| c.disk_full = on, "DiskFull"),
         (|c, on| c.silent = on, "RolloutWaiting"),
