@@ -1,7 +1,7 @@
 //! Captures what is logged on this thread, so that a test can read it.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
@@ -13,6 +13,16 @@ pub(crate) struct Logs(Arc<Mutex<Vec<u8>>>);
 impl Logs {
     /// Begins to capture this thread's log down to `level`, until the guard is dropped.
     pub(crate) fn capture(level: tracing::Level) -> (Self, DefaultGuard) {
+        // Without a subscriber for the whole process, a log line that another thread passes first is
+        // taken for one that nobody wants, here too.
+        static EVERYWHERE: Once = Once::new();
+        EVERYWHERE.call_once(|| {
+            let deaf = tracing_subscriber::fmt()
+                .with_writer(io::sink)
+                .with_max_level(tracing::Level::TRACE)
+                .finish();
+            let _ = tracing::subscriber::set_global_default(deaf);
+        });
         let logs = Self::default();
         let subscriber = tracing_subscriber::fmt()
             .with_writer(logs.clone())

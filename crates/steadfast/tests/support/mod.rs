@@ -5,6 +5,9 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+// The harness sets the keys of this crate's hash maps; it is taken from another crate by its path.
+use ahash as _;
+
 #[allow(unreachable_pub, reason = "the file is shared with the tests of sim")]
 #[path = "../../../sim/tests/support/determinism.rs"]
 pub(crate) mod determinism;
