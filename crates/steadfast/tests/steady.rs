@@ -27,9 +27,9 @@ fn g_18_ten_simulated_hours_of_a_steady_database_cost_no_write() {
         println!("ten hours: 0 writes, {passed} passes, one each {every} s would be {looks}");
         assert!(passed <= looks + 1.0, "{passed} passes in ten hours");
         assert!(passed >= looks * 0.9, "verification went on: {passed} passes");
-        // A probe and a wrong password each time, no more.
+        // A probe, a wrong password and the superuser's login each time, no more.
         let sessions = operator.tap.sessions() - sessions;
-        assert!(sessions as f64 <= 2.0 * passed, "{sessions} sessions");
+        assert!(sessions as f64 <= 3.0 * passed, "{sessions} sessions");
         rules::hold(&bench.world);
         assert!(bench.ready(NAME, Duration::ZERO).await);
     });

@@ -81,7 +81,7 @@ fn rules() -> Vec<Rule> {
         (reads(), 0.05, Effect::Stale(3)),
         (watches(), 0.4, Effect::CutWatch(1)),
         (watches(), 0.10, Effect::DuplicateEvents),
-        (watches(), 0.10, Effect::DelayEvents(Duration::from_millis(400))),
+        (watches(), 0.30, Effect::DelayEvents(Duration::from_millis(400))),
         (watches(), 0.10, Effect::Gone),
     ]
     .map(|(when, chance, effect)| Rule::new(when, Often::Chance(chance), effect))
