@@ -3,6 +3,7 @@
 //! A step holds what to send and under which precondition; it never decides. The runner stops at
 //! the first step that fails and plans again with the failure in the snapshot.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde_json::Value;
 
 use crate::fact::SqlRequest;
@@ -87,6 +88,24 @@ pub enum TextPiece {
     /// The value generated for this key of the same Secret, percent-encoded (every byte but
     /// unreserved characters).
     Generated(String),
+}
+
+/// Every byte outside the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A value as it stands in a URI, whatever parser reads it (field case C-09).
+pub fn encoded(value: &[u8]) -> String {
+    percent_encode(value, RESERVED).to_string()
+}
+
+/// The text of `pieces`. Whoever compares a derived key and whoever writes it must agree to the
+/// byte, or it would be written on every pass. A value that is not there counts as empty.
+pub fn text(pieces: &[TextPiece], value_of: impl Fn(&str) -> Option<Vec<u8>>) -> String {
+    let part = |piece: &TextPiece| match piece {
+        TextPiece::Plain(part) => part.clone(),
+        TextPiece::Generated(key) => encoded(&value_of(key).unwrap_or_default()),
+    };
+    pieces.iter().map(part).collect()
 }
 
 /// Keys of a Secret that follow from another key of the same Secret. The runner reads the Secret

@@ -102,13 +102,14 @@ async fn unreadable<C: Controller>(means: &Means, id: &ObjectId, root: &Live, er
     means.metrics.unreadable(C::NAME);
     tracing::error!(object = %id, error, "resource does not parse");
     let plan = C::unreadable(root, error, &means.settings, means.clock.now());
-    let hands = hands_of(means, id, C::NAME);
+    let manager = controller::manager::<C>();
+    let hands = Hands { means, manager: &manager, root: id };
     for step in &plan.steps {
         if let Err(error) = hands.carry_out(step, root).await {
             return end_of(&error);
         }
     }
-    match write_status(means, id, &plan, &controller::manager::<C>()).await {
+    match write_status(means, id, &plan, &manager).await {
         Ok(_) => End::Settled(plan.wake),
         Err(error) => end_of(&error),
     }
@@ -139,33 +140,6 @@ pub(crate) async fn report<C: Controller>(means: &Means, id: &ObjectId, trouble:
     let plan = C::troubled(&root, trouble, means.clock.now());
     if let Err(error) = write_status(means, id, &plan, &controller::manager::<C>()).await {
         tracing::error!(object = %id, %error, "status of a troubled pass could not be written");
-    }
-}
-
-fn hands_of<'a>(means: &'a Means, id: &'a ObjectId, name: &'static str) -> OwnedHands<'a> {
-    OwnedHands { means, id, manager: format!("steadfast/{name}") }
-}
-
-/// Hands with their own copy of the manager's name.
-struct OwnedHands<'a> {
-    means: &'a Means,
-    id: &'a ObjectId,
-    manager: String,
-}
-
-impl OwnedHands<'_> {
-    async fn carry_out(&self, step: &Step, root: &Live) -> Result<Done, ApiError> {
-        Hands {
-            server: &self.means.server,
-            store: &self.means.store,
-            outside: self.means.outside.as_ref(),
-            random: self.means.random.as_ref(),
-            metrics: &self.means.metrics,
-            manager: &self.manager,
-            root: self.id,
-        }
-        .carry_out(step, root)
-        .await
     }
 }
 
@@ -219,16 +193,12 @@ impl<C: Controller> Pass<'_, C> {
     }
 
     async fn carry_out(&mut self, plan: &Plan) -> Carried {
-        let hands = hands_of(self.means, self.id, C::NAME);
+        let hands = Hands { means: self.means, manager: &self.manager, root: self.id };
         for step in &plan.steps {
             match hands.carry_out(step, &self.view.root).await {
                 Ok(Done::Written(Some(live))) if matches!(step, Step::Finalizer(_)) => {
-                    let changed_spec =
-                        live.metadata.generation != self.view.root.metadata.generation;
+                    // The patch tested the version, so nothing but the finalizers differs.
                     self.view.root = live;
-                    if changed_spec {
-                        return Carried::Stale;
-                    }
                 }
                 Ok(Done::Written(_) | Done::Already) => {}
                 Ok(Done::Found(id, live)) => return Carried::Seen(id, Box::new(live)),

@@ -3,28 +3,23 @@
 //! Decides nothing: preconditions come with the step. The rules for each kind of step are
 //! design.md section 2, "Children".
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use phased::fact::{Fate, SqlOutcome};
 use phased::step::{
-    Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Step, TextPiece,
+    Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Step, text,
 };
 use phased::{Live, ObjectId, Trouble};
 use serde_json::{Map, Value, json};
 
-use crate::api::{ApplyMode, Server};
-use crate::external::{Outside, secret_value};
-use crate::metrics::Metrics;
+use crate::api::ApplyMode;
+use crate::external::secret_value;
+use crate::pass::Means;
 use crate::random::{Random, password};
-use crate::store::{Store, version};
+use crate::store::version;
 use crate::trouble::ApiError;
 
 /// What steps are carried out with.
 pub(crate) struct Hands<'a> {
-    pub(crate) server: &'a Server,
-    pub(crate) store: &'a Store,
-    pub(crate) outside: &'a dyn Outside,
-    pub(crate) random: &'a dyn Random,
-    pub(crate) metrics: &'a Metrics,
+    pub(crate) means: &'a Means,
     pub(crate) manager: &'a str,
     pub(crate) root: &'a ObjectId,
 }
@@ -39,9 +34,6 @@ pub(crate) enum Done {
     /// A live read found what the snapshot did not show: plan again with it.
     Found(ObjectId, Live),
 }
-
-/// Every byte outside the unreserved characters of RFC 3986.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 impl Hands<'_> {
     /// Carries one step out.
@@ -59,19 +51,19 @@ impl Hands<'_> {
             Ok(_) => "none",
             Err(_) => "error",
         };
-        self.metrics.wrote(verb, kind, outcome);
+        self.means.metrics.wrote(verb, kind, outcome);
         result
     }
 
     fn keep(&self, id: &ObjectId, live: &Live) {
-        self.store.put(id, live.clone());
+        self.means.store.put(id, live.clone());
     }
 
     async fn apply(&self, step: &Apply) -> Result<Done, ApiError> {
         let mut intent = step.intent.clone();
         let force = match &step.expect {
             Expect::Absent => {
-                if let Some(live) = self.server.get(&step.id).await? {
+                if let Some(live) = self.means.server.get(&step.id).await? {
                     return Ok(Done::Found(step.id.clone(), live));
                 }
                 false
@@ -82,63 +74,63 @@ impl Hands<'_> {
             }
         };
         let mode = ApplyMode { manager: self.manager, force };
-        let live = self.server.apply(&step.id, &intent, &mode).await?;
+        let live = self.means.server.apply(&step.id, &intent, &mode).await?;
         self.keep(&step.id, &live);
         Ok(Done::Written(Some(live)))
     }
 
     async fn create_once(&self, step: &CreateOnce) -> Result<Done, ApiError> {
-        if let Some(live) = self.server.get(&step.id).await? {
+        if let Some(live) = self.means.server.get(&step.id).await? {
             return Ok(Done::Found(step.id.clone(), live));
         }
         let mut object = step.template.clone();
-        let values = generate(&step.generate, self.random);
+        let values = generate(&step.generate, self.means.random.as_ref());
         if !values.is_empty() {
             object["data"] = Value::Object(encode(values));
         }
-        let live = self.server.create(&step.id, object, self.manager).await?;
+        let live = self.means.server.create(&step.id, object, self.manager).await?;
         self.keep(&step.id, &live);
         Ok(Done::Written(Some(live)))
     }
 
     async fn derive(&self, step: &Derive) -> Result<Done, ApiError> {
         let gone = || ApiError::LookAgain(format!("{} is not there any more", step.id));
-        let live = self.server.get(&step.id).await?.ok_or_else(gone)?;
+        let live = self.means.server.get(&step.id).await?.ok_or_else(gone)?;
         if live.uid() != step.uid {
             return Err(ApiError::LookAgain(format!("{} was made anew", step.id)));
         }
         let values = step.keys.iter().map(|(key, pieces)| {
             let value = text(pieces, |from| secret_value(&live.value, from));
-            (key.clone(), value)
+            (key.clone(), value.into_bytes())
         });
         let mut intent = step.intent.clone();
         intent["metadata"]["uid"] = json!(step.uid);
         intent["data"] = Value::Object(encode(values.collect()));
         let mode = ApplyMode { manager: self.manager, force: true };
-        let live = self.server.apply(&step.id, &intent, &mode).await?;
+        let live = self.means.server.apply(&step.id, &intent, &mode).await?;
         self.keep(&step.id, &live);
         Ok(Done::Written(Some(live)))
     }
 
     async fn delete(&self, step: &Delete) -> Result<Done, ApiError> {
-        match self.server.get(&step.id).await? {
+        match self.means.server.get(&step.id).await? {
             Some(live) if live.uid() == step.uid => {}
             Some(live) => return Ok(Done::Found(step.id.clone(), live)),
             None => {
-                self.store.remove(&step.id, &step.uid, 0);
+                self.means.store.remove(&step.id, &step.uid, 0);
                 return Ok(Done::Already);
             }
         }
-        match self.server.delete(step).await {
+        match self.means.server.delete(step).await {
             Ok(()) => {}
             Err(ApiError::NotFound) => return Ok(Done::Already),
             Err(error) => return Err(error),
         }
-        match self.server.get(&step.id).await? {
+        match self.means.server.get(&step.id).await? {
             Some(live) => self.keep(&step.id, &live),
             None => {
-                let known = self.store.get(&step.id).map_or(0, |live| version(&live));
-                self.store.remove(&step.id, &step.uid, known);
+                let known = self.means.store.get(&step.id).map_or(0, |live| version(&live));
+                self.means.store.remove(&step.id, &step.uid, known);
             }
         }
         Ok(Done::Written(None))
@@ -169,7 +161,7 @@ impl Hands<'_> {
             {"op": "add", "path": "/metadata/finalizers", "value": list},
         ]))
         .map_err(|e| ApiError::of(Fate::WeAreWrong, "BadPatch", e.to_string()))?;
-        match self.server.json_patch(self.root, patch, self.manager).await {
+        match self.means.server.json_patch(self.root, patch, self.manager).await {
             Ok(live) => {
                 self.keep(self.root, &live);
                 Ok(Done::Written(Some(live)))
@@ -181,7 +173,7 @@ impl Hands<'_> {
 
     async fn act(&self, action: &Action) -> Result<Done, ApiError> {
         tracing::info!(action = action.name, gate = action.gate, why = %action.why, "acting");
-        let trouble = match self.outside.act(action).await {
+        let trouble = match self.means.outside.act(action).await {
             Ok(SqlOutcome::Rows(_)) => return Ok(Done::Written(None)),
             Ok(SqlOutcome::Refused { code, message, .. }) => Trouble {
                 fate: Fate::WorldMayHeal,
@@ -212,27 +204,12 @@ fn generate(wanted: &[Generate], random: &dyn Random) -> Vec<(String, Vec<u8>)> 
             Generate::Text { key, pieces } => {
                 let find =
                     |from: &str| made.iter().find(|(k, _)| k == from).map(|(_, v)| v.clone());
-                (key, text(pieces, find))
+                (key, text(pieces, find).into_bytes())
             }
         };
         made.push((key.clone(), value));
     }
     made
-}
-
-fn text(pieces: &[TextPiece], value_of: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<u8> {
-    let mut out = String::new();
-    for piece in pieces {
-        match piece {
-            TextPiece::Plain(part) => out.push_str(part),
-            TextPiece::Generated(key) => {
-                let value = value_of(key).unwrap_or_default();
-                let encoded = percent_encoding::percent_encode(&value, RESERVED);
-                out.extend(encoded);
-            }
-        }
-    }
-    out.into_bytes()
 }
 
 fn encode(values: Vec<(String, Vec<u8>)>) -> Map<String, Value> {
@@ -245,15 +222,13 @@ fn encode(values: Vec<(String, Vec<u8>)>) -> Map<String, Value> {
 mod tests {
     use super::*;
     use crate::random::SeededRandom;
+    use phased::step::TextPiece;
 
     #[test]
     fn a_derived_text_encodes_every_reserved_byte() {
         let pieces = [TextPiece::Plain("x://u:".to_owned()), TextPiece::Generated("p".to_owned())];
         let made = text(&pieces, |_| Some("a,b=c:d/e?f#g[h]@i%j+k é\n".into()));
-        assert_eq!(
-            String::from_utf8(made).unwrap(),
-            "x://u:a%2Cb%3Dc%3Ad%2Fe%3Ff%23g%5Bh%5D%40i%25j%2Bk%20%C3%A9%0A"
-        );
+        assert_eq!(made, "x://u:a%2Cb%3Dc%3Ad%2Fe%3Ff%23g%5Bh%5D%40i%25j%2Bk%20%C3%A9%0A");
     }
 
     #[test]

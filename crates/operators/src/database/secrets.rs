@@ -6,11 +6,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use phased::Live;
 use phased::child::Desired;
 use phased::fact::SecretKey;
-use phased::step::{CreateOnce, Derive, Generate, Step, TextPiece};
+use phased::step::{self, CreateOnce, Derive, Generate, Step, TextPiece};
 use serde_json::{Value, json};
 
 use super::blueprint::Blueprint;
@@ -27,9 +26,6 @@ pub const REPLICATION_ROLE: &str = "steadfast_replication";
 const PASSWORD_LENGTH: usize = 32;
 /// Type of the application's Secret.
 const BINDING_TYPE: &str = "servicebinding.io/postgresql";
-
-/// Every byte but unreserved characters is encoded (field case C-09).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Names the password of the application's role.
 pub fn credentials_password(names: &Names) -> SecretKey {
@@ -102,7 +98,7 @@ pub fn derived(blueprint: &Blueprint) -> Vec<(String, Vec<TextPiece>)> {
     let valid = &blueprint.valid;
     let host = blueprint.names.host(&blueprint.cluster_domain);
     let plain = |text: String| vec![TextPiece::Plain(text)];
-    let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
+    let encoded = |text: &str| step::encoded(text.as_bytes());
     let secret = || TextPiece::Generated(PASSWORD_KEY.to_owned());
     let (database, username) = (encoded(&valid.database), encoded(&valid.username));
     let uri = vec![
@@ -139,7 +135,10 @@ pub fn follow(
     let keys = derived(blueprint);
     let stale: Vec<&str> = keys
         .iter()
-        .filter(|(key, pieces)| utf8(live, key).as_deref() != Some(&resolve(pieces, &password)))
+        .filter(|(key, pieces)| {
+            let wanted = step::text(pieces, |_| Some(password.clone().into_bytes()));
+            utf8(live, key) != Some(wanted)
+        })
         .map(|(key, _)| key.as_str())
         .collect();
     let why = match (stale.is_empty(), outdated) {
@@ -154,14 +153,6 @@ pub fn follow(
         keys,
         why,
     }))
-}
-
-fn resolve(pieces: &[TextPiece], password: &str) -> String {
-    let text = |piece: &TextPiece| match piece {
-        TextPiece::Plain(text) => text.clone(),
-        TextPiece::Generated(_) => utf8_percent_encode(password, RESERVED).to_string(),
-    };
-    pieces.iter().map(text).collect()
 }
 
 /// What a password is good for.
