@@ -48,6 +48,7 @@ pub(crate) const ROWS: &[Row] = &[
             "jiff",
             "thiserror",
             "sha2",
+            "percent-encoding",
         ]),
     },
     Row {
