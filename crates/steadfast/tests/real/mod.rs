@@ -53,6 +53,27 @@ pub(crate) async fn bench() -> Option<Bench> {
     testbed::require_or_skip().expect("the control plane's programs are required")?;
     require_postgres()?;
     let plane = ControlPlane::shared().await.expect("the control plane starts");
+    Some(bench_on(plane).await)
+}
+
+/// A control plane that also asks who may set owner references, as some distributions do; `None`
+/// where the machine lacks the programs.
+pub(crate) async fn strict_plane() -> Option<&'static ControlPlane> {
+    testbed::require_or_skip().expect("the control plane's programs are required")?;
+    require_postgres()?;
+    let options = testbed::Options {
+        api_server_arguments: vec![
+            "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
+        ],
+        ..testbed::Options::default()
+    };
+    let plane = ControlPlane::start(options).await.expect("the control plane starts");
+    // Tests share it to their end; it dies with this process.
+    Some(Box::leak(Box::new(plane)))
+}
+
+/// A namespace of its own on `plane`, with a node.
+pub(crate) async fn bench_on(plane: &'static ControlPlane) -> Bench {
     let client = plane.client().await.expect("a client");
     let crds: Vec<_> = steadfast::manifests::crds()
         .expect("the definitions are serialisable")
@@ -78,7 +99,7 @@ pub(crate) async fn bench() -> Option<Bench> {
         ..localnode::Options::default()
     };
     let node = LocalNode::start(client.clone(), options).await.expect("the node starts");
-    Some(Bench { plane, client, namespace, node: Some(node) })
+    Bench { plane, client, namespace, node: Some(node) }
 }
 
 /// Nothing when PostgreSQL's programs are here; else `SKIPPED`, or a failure where asked.
