@@ -37,6 +37,7 @@ pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "testbed", target: "stand_in", needs: CONTROL_PLANE },
     MachineTest { package: "sim", target: "conformance", needs: CONTROL_PLANE },
     MachineTest { package: "sim", target: "kubectl", needs: "kubectl" },
+    MachineTest { package: "sim", target: "kubectl_forward", needs: "kubectl" },
     MachineTest { package: "sim", target: "postgres_real", needs: "PostgreSQL" },
     MachineTest { package: "localnode", target: "lifecycle", needs: BOTH },
     MachineTest { package: "localnode", target: "lifetime", needs: BOTH },

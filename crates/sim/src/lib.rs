@@ -30,6 +30,7 @@ pub mod status;
 pub mod store;
 pub mod stream;
 mod table;
+mod tunnel;
 pub mod verbs;
 mod watch;
 pub mod world;

@@ -1,4 +1,5 @@
-//! Port-forward over a websocket (`v4.channel.k8s.io`), as kube's client speaks it.
+//! Port-forward over a websocket: as kube's client speaks it (`v4.channel.k8s.io`), or, for
+//! kubectl, as a tunnel ([`crate::tunnel`]).
 //!
 //! Each frame is a channel byte and payload: two channels a port, data and error; the first frame
 //! of each carries the port as little-endian 16 bits.
@@ -26,6 +27,7 @@ use crate::reply::{self, Broken, ReplyBody};
 use crate::request::Call;
 use crate::status::Failure;
 use crate::store::Key;
+use crate::tunnel;
 
 /// A two-way byte stream.
 pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -109,11 +111,19 @@ fn switch(
         ));
     };
     let accept = derive_accept_key(key.as_bytes());
+    let offered = parts.headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let tunnelled = offered
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.split(',').any(|protocol| protocol.trim() == tunnel::PROTOCOL));
     tokio::spawn(async move {
         if let Ok(upgraded) = upgrade.await {
             let io = TokioIo::new(upgraded);
             let socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
-            serve(socket, &pod, &ports, &*dial).await;
+            if tunnelled {
+                tunnel::serve(socket, pod, dial).await;
+            } else {
+                serve(socket, &pod, &ports, &*dial).await;
+            }
         }
     });
     let mut response = reply::text("");
@@ -122,7 +132,8 @@ fn switch(
     headers.clear();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("v4.channel.k8s.io"));
+    let spoken = if tunnelled { tunnel::PROTOCOL } else { "v4.channel.k8s.io" };
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(spoken));
     if let Ok(value) = HeaderValue::from_str(&accept) {
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, value);
     }

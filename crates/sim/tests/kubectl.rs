@@ -4,103 +4,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says where")]
 
-use std::path::PathBuf;
+mod console;
+
 use std::process::Stdio;
-use std::time::Duration;
 
+use console::{Console, line};
 use serde_json::{Value, json};
-use sim::server::Server;
-use sim::{Actor, Cluster, Options, Sub};
+use sim::{Actor, Options, Sub};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
-
-struct Console {
-    cluster: Cluster,
-    _server: Server,
-    folder: PathBuf,
-}
-
-struct Output {
-    success: bool,
-    text: String,
-    errors: String,
-}
-
-impl Console {
-    /// A served cluster and a kubeconfig; none where kubectl is not installed.
-    async fn open(name: &str) -> Option<Console> {
-        let installed = Command::new("kubectl")
-            .args(["version", "--client"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .await;
-        if !installed.is_ok_and(|status| status.success()) {
-            assert!(
-                std::env::var("STEADFAST_REQUIRE_ALL").as_deref() != Ok("1"),
-                "kubectl is not installed, and STEADFAST_REQUIRE_ALL=1 does not let this test be skipped"
-            );
-            eprintln!("SKIPPED: kubectl is not installed");
-            return None;
-        }
-        let cluster = Cluster::new(1);
-        let server = Server::start(&cluster).await.unwrap();
-        let folder =
-            std::env::temp_dir().join(format!("sim-kubectl-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("kubeconfig"), server.kubeconfig()).unwrap();
-        Some(Console { cluster, _server: server, folder })
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("kubectl");
-        command
-            .args(arguments)
-            .env("KUBECONFIG", self.folder.join("kubeconfig"))
-            .env("HOME", &self.folder)
-            .kill_on_drop(true);
-        command
-    }
-
-    async fn run(&self, arguments: &[&str]) -> Output {
-        let output = self.command(arguments).output().await.unwrap();
-        Output {
-            success: output.status.success(),
-            text: String::from_utf8(output.stdout).unwrap(),
-            errors: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    /// Runs a command that must succeed; answers what it printed.
-    async fn kubectl(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments).await;
-        assert!(output.success, "kubectl {arguments:?}: {}{}", output.text, output.errors);
-        output.text
-    }
-
-    fn file(&self, name: &str, object: &Value) -> String {
-        let path = self.folder.join(name);
-        std::fs::write(&path, object.to_string()).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-
-    fn set_ready(&self, ready: i64) {
-        self.cluster.with(|core| {
-            let kind = core.kinds.get("apps", "statefulsets").unwrap();
-            let key = kind.key("default", "web");
-            let mut object = core.get(&key).unwrap().clone();
-            object["status"] = json!({ "replicas": ready, "readyReplicas": ready });
-            let by = Actor::new("test", "test");
-            core.update(&by, &kind, &key, object, Some(Sub::Status), &Options::default()).unwrap();
-        });
-    }
-}
-
-impl Drop for Console {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
+use tokio::process::Child;
 
 fn stateful_set(replicas: i64) -> Value {
     json!({
@@ -117,9 +29,15 @@ fn stateful_set(replicas: i64) -> Value {
     })
 }
 
-async fn line(lines: &mut tokio::io::Lines<BufReader<tokio::process::ChildStdout>>) -> String {
-    let next = tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await;
-    next.expect("kubectl prints a line within a minute").unwrap().unwrap()
+fn set_ready(console: &Console, ready: i64) {
+    console.cluster.with(|core| {
+        let kind = core.kinds.get("apps", "statefulsets").unwrap();
+        let key = kind.key("default", "web");
+        let mut object = core.get(&key).unwrap().clone();
+        object["status"] = json!({ "replicas": ready, "readyReplicas": ready });
+        let by = Actor::new("test", "test");
+        core.update(&by, &kind, &key, object, Some(Sub::Status), &Options::default()).unwrap();
+    });
 }
 
 fn words(line: &str) -> Vec<&str> {
@@ -213,7 +131,7 @@ async fn kubectl_watches_and_waits() {
     ]);
     let wait = wait.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // The wait is under way, or has not begun yet: it must succeed in both cases.
-    console.set_ready(1);
+    set_ready(&console, 1);
     let waited = wait.wait_with_output().await.unwrap();
     assert!(waited.status.success(), "{}", String::from_utf8_lossy(&waited.stderr));
     assert_eq!(words(&line(&mut lines).await)[..2], ["web", "1/1"]);
