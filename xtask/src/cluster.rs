@@ -1,26 +1,45 @@
 //! `cargo xtask cluster`: a real control plane to try things on, kept until it is taken down.
 //!
-//! Only talks: `testbed` does the work. There is no node in it, so pods stay Pending unless `stand-in` runs.
+//! Only talks: `testbed` does the work. Without `--node` pods stay Pending unless `stand-in` runs.
+
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use testbed::detached::{Cluster, Site};
+use testbed::node::NodeSetup;
 use testbed::stand_in::{PodStandIn, StandInOptions};
-use testbed::{Options, binaries};
+use testbed::{Options, binaries, images, node};
 
 /// What to do with the cluster.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
     /// Build the control plane's programs if they are missing (minutes); start nothing
-    Build,
+    Build {
+        /// Also the nodes' programs and the images
+        #[arg(long)]
+        node: bool,
+    },
     /// Start a control plane that stays until `down`
-    Up,
+    Up {
+        /// Also a real node that runs pods; needs root
+        #[arg(long)]
+        node: bool,
+    },
     /// End its processes and remove its contents
     Down,
     /// Say what runs, which version, on which ports
     Status,
     /// Print the path of the admin's kubeconfig
     Kubeconfig,
+    /// Provide volumes; what `up --node` leaves running
+    #[command(hide = true)]
+    Volumes {
+        /// The admin's kubeconfig
+        kubeconfig: PathBuf,
+        /// Where volumes lie
+        folder: PathBuf,
+    },
     /// Until Ctrl-C, report pods as running and bind volumes, as a node would; runs no container
     StandIn,
 }
@@ -43,27 +62,43 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         .build()
         .context("start a runtime")?;
     match arguments.command {
-        Command::Build => build(),
-        Command::Up => runtime.block_on(up()),
+        Command::Build { node } => build(node),
+        Command::Up { node } => runtime.block_on(up(node)),
         Command::Down => runtime.block_on(down()),
         Command::Status => status(),
         Command::Kubeconfig => kubeconfig(),
+        Command::Volumes { kubeconfig, folder } => runtime.block_on(volumes(&kubeconfig, folder)),
         Command::StandIn => runtime.block_on(stand_in()),
     }
 }
 
-fn build() -> Result<()> {
+fn build(node: bool) -> Result<()> {
     let found = binaries::ensure()?;
     println!(
         "kube-apiserver {} at {}",
         found.kubernetes_version()?,
         found.kube_apiserver.display()
     );
+    if node {
+        node::ensure()?;
+        for recipe in images::ALL {
+            println!("image {} at {}", recipe.name(), recipe.ensure()?.display());
+        }
+    }
     Ok(())
 }
 
-async fn up() -> Result<()> {
-    let cluster = Site::usual()?.up(&binaries::ensure()?, &Options::default()).await?;
+async fn up(with_node: bool) -> Result<()> {
+    let (site, binaries, options) = (Site::usual()?, binaries::ensure()?, Options::default());
+    let cluster = if with_node {
+        build(true)?;
+        let program = std::env::current_exe().context("find this program")?;
+        let volumes = (program, ["cluster", "volumes"].map(str::to_owned).to_vec());
+        let images = images::ALL.to_vec();
+        site.up_with_node(&binaries, &options, &NodeSetup { images, volumes }).await?
+    } else {
+        site.up(&binaries, &options).await?
+    };
     println!("Kubernetes {} at {}", cluster.version, cluster.url);
     println!("export KUBECONFIG={}", cluster.kubeconfig.display());
     Ok(())
@@ -85,7 +120,9 @@ fn status() -> Result<()> {
         let state = if process.runs() { "runs" } else { "has ended" };
         println!(
             "{:<24} process {:<8} port {:<6} {state}",
-            process.name, process.pid, process.port
+            process.name,
+            process.pid,
+            process.port.map_or_else(|| "-".to_owned(), |port| port.to_string())
         );
     }
     Ok(())
@@ -96,6 +133,10 @@ fn kubeconfig() -> Result<()> {
         Site::usual()?.status()?.context("no cluster: start one with `cargo xtask cluster up`")?;
     println!("{}", cluster.kubeconfig.display());
     Ok(())
+}
+
+async fn volumes(kubeconfig: &Path, folder: PathBuf) -> Result<()> {
+    node::serve_volumes(testbed::detached::config(kubeconfig).await?, folder).await
 }
 
 async fn stand_in() -> Result<()> {

@@ -34,6 +34,8 @@ pub(crate) struct MachineTest {
 pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "testbed", target: "control_plane", needs: CONTROL_PLANE },
     MachineTest { package: "testbed", target: "lifetime", needs: CONTROL_PLANE },
+    MachineTest { package: "testbed", target: "node", needs: NODE },
+    MachineTest { package: "testbed", target: "node_lifetime", needs: NODE },
     MachineTest { package: "testbed", target: "stand_in", needs: CONTROL_PLANE },
     MachineTest { package: "sim", target: "conformance", needs: CONTROL_PLANE },
     MachineTest { package: "sim", target: "kubectl", needs: "kubectl" },
@@ -51,6 +53,8 @@ pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
 ];
 
 const BOTH: &str = "a real control plane and PostgreSQL";
+
+const NODE: &str = "a real control plane, and root and packages for a node";
 
 const CONTROL_PLANE: &str = "a real control plane";
 

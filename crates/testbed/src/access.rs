@@ -1,5 +1,7 @@
 //! Ways into a control plane: who is asking, and the kubeconfig that says so.
 
+use std::net::SocketAddrV4;
+
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -79,7 +81,11 @@ impl Login {
 }
 
 /// The text of a kubeconfig. It holds a secret: never log it.
-pub(crate) fn kubeconfig(authority: &Authority, port: u16, Login(login): &Login) -> String {
+pub(crate) fn kubeconfig(
+    authority: &Authority,
+    server: SocketAddrV4,
+    Login(login): &Login,
+) -> String {
     let authority = STANDARD.encode(authority.certificate());
     format!(
         "apiVersion: v1
@@ -87,7 +93,7 @@ kind: Config
 clusters:
 - name: testbed
   cluster:
-    server: https://127.0.0.1:{port}
+    server: https://{server}
     certificate-authority-data: {authority}
 users:
 - name: testbed

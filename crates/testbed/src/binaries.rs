@@ -22,6 +22,7 @@ pub const MODULE: ToolModule = ToolModule {
     version: KUBERNETES_VERSION,
     go_mod: include_str!("../control-plane/go.mod"),
     go_sum: include_str!("../control-plane/go.sum"),
+    sources: &[],
     // Without these the programs call themselves v0.0.0-master and clients warn about version skew.
     linker_flags: "-s -w \
         -X k8s.io/component-base/version.gitVersion=v1.36.3 \

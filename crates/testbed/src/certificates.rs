@@ -4,6 +4,7 @@
 //! Keys are made for one control plane and die with its folder. No key may reach a log or an error text.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -81,7 +82,8 @@ impl Authority {
     }
 }
 
-/// Names under which clients reach the API server; the address is the first of the service range.
+/// Names under which clients reach the API server, beside the address that it listens at; 10.96.0.1 is the
+/// first of the service range.
 const SERVER_NAMES: [&str; 6] = [
     "localhost",
     "127.0.0.1",
@@ -92,7 +94,7 @@ const SERVER_NAMES: [&str; 6] = [
 ];
 
 /// Writes every key file that the programs are started with into the control plane's folder.
-pub(crate) fn write_files(authority: &Authority, layout: &Layout) -> Result<()> {
+pub(crate) fn write_files(authority: &Authority, layout: &Layout, address: Ipv4Addr) -> Result<()> {
     let write = |name: &str, credential: &Credential| -> Result<()> {
         write_private(&layout.certificate(name), &credential.certificate)?;
         write_private(&layout.key(name), &credential.key)
@@ -105,7 +107,9 @@ pub(crate) fn write_files(authority: &Authority, layout: &Layout) -> Result<()> 
             key: authority.issuer.key().serialize_pem(),
         },
     )?;
-    write("server", &authority.server(&SERVER_NAMES)?)?;
+    let address = address.to_string();
+    let names: Vec<&str> = SERVER_NAMES.into_iter().chain([address.as_str()]).collect();
+    write("server", &authority.server(&names)?)?;
     write("kubelet-client", &authority.client("kube-apiserver", Some("system:masters"))?)?;
     let tokens = KeyPair::generate().context("generate the key of service-account tokens")?;
     write_private(&layout.certificate("service-account"), &tokens.public_key_pem())?;

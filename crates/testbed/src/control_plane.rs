@@ -39,7 +39,7 @@ const MARKER: &str = "steadfast-testbed-marker";
 pub struct ControlPlane {
     // Dropped in this order: the group kills all at once, each program is waited for, the folder goes last.
     group: Group,
-    plant: Plant,
+    pub(crate) plant: Plant,
     etcd: Program,
     api_server: Mutex<Option<Program>>,
     // Held while they are restarted.
@@ -160,7 +160,7 @@ impl ControlPlane {
 
     /// The API server's address.
     pub fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.plant.ports.api_server)
+        format!("https://{}", self.plant.server())
     }
 
     /// The programs that run.
@@ -256,13 +256,13 @@ impl ControlPlane {
                 Login::token(&self.token(namespace, name).await?)
             }
         };
-        Ok(access::kubeconfig(authority, self.plant.ports.api_server, &login))
+        Ok(access::kubeconfig(authority, self.plant.server(), &login))
     }
 
     async fn token(&self, namespace: &str, name: &str) -> Result<String> {
         let admin = access::kubeconfig(
             &self.plant.authority,
-            self.plant.ports.api_server,
+            self.plant.server(),
             &Login::admin(&self.plant.authority)?,
         );
         let client = Client::try_from(config_from(&admin).await?).context("build a client")?;

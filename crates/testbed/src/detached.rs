@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kube::Client;
+use kube::{Client, Config};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ use crate::cache;
 use crate::control_plane::config_from;
 use crate::launch::{Plant, Programs, is_port_conflict};
 use crate::layout::Layout;
+use crate::node::{Ground, Network, NodeSetup, Standing};
 use crate::options::Options;
 use crate::programs::Group;
 
@@ -36,6 +37,9 @@ pub struct Cluster {
     pub kubeconfig: PathBuf,
     /// The programs.
     pub processes: Vec<Process>,
+    /// What the node leaves on the machine.
+    #[serde(default)]
+    ground: Option<Ground>,
 }
 
 impl Cluster {
@@ -44,9 +48,17 @@ impl Cluster {
     /// # Errors
     /// The kubeconfig cannot be read.
     pub async fn client(&self) -> Result<Client> {
-        let text = fs::read_to_string(&self.kubeconfig).context("read the cluster's kubeconfig")?;
-        Client::try_from(config_from(&text).await?).context("build a client")
+        Client::try_from(config(&self.kubeconfig).await?).context("build a client")
     }
+}
+
+/// Client settings from a kubeconfig file of a cluster.
+///
+/// # Errors
+/// The file cannot be read.
+pub async fn config(kubeconfig: &Path) -> Result<Config> {
+    let text = fs::read_to_string(kubeconfig).context("read the cluster's kubeconfig")?;
+    config_from(&text).await
 }
 
 /// One program of a detached control plane.
@@ -58,8 +70,8 @@ pub struct Process {
     pub pid: i32,
     /// When it started, in the kernel's clock ticks since boot: tells it from a later process of that number.
     pub started: u64,
-    /// Its port on loopback.
-    pub port: u16,
+    /// Its port, if it has one that matters.
+    pub port: Option<u16>,
 }
 
 impl Process {
@@ -94,6 +106,28 @@ impl Site {
     /// # Errors
     /// One runs already, or the start fails; a failed start leaves nothing running.
     pub async fn up(&self, binaries: &Binaries, options: &Options) -> Result<Cluster> {
+        self.up_with(binaries, options, None).await
+    }
+
+    /// The same with a node.
+    ///
+    /// # Errors
+    /// As [`Self::up`]; or the machine cannot have a node.
+    pub async fn up_with_node(
+        &self,
+        binaries: &Binaries,
+        options: &Options,
+        setup: &NodeSetup,
+    ) -> Result<Cluster> {
+        self.up_with(binaries, options, Some(setup)).await
+    }
+
+    async fn up_with(
+        &self,
+        binaries: &Binaries,
+        options: &Options,
+        setup: Option<&NodeSetup>,
+    ) -> Result<Cluster> {
         let _lock = lock(&self.folder)?;
         if let Some(cluster) = self.status()? {
             let idle = cluster.processes.iter().all(|process| !process.runs());
@@ -102,8 +136,10 @@ impl Site {
                 "a cluster runs already: take it down first (`cargo xtask cluster down`)"
             );
         }
-        match start(&self.folder, binaries, options).await {
-            Err(error) if is_port_conflict(&error) => start(&self.folder, binaries, options).await,
+        match start(&self.folder, binaries, options, setup).await {
+            Err(error) if is_port_conflict(&error) => {
+                start(&self.folder, binaries, options, setup).await
+            }
             outcome => outcome,
         }
     }
@@ -120,6 +156,9 @@ impl Site {
         // The store goes last: the others write their last words to it.
         for process in running.iter().rev() {
             end(process).await?;
+        }
+        if let Some(ground) = &cluster.ground {
+            ground.clean()?;
         }
         fs::remove_dir_all(self.folder.join(STATE)).context("remove the cluster's contents")?;
         Ok(running.len())
@@ -155,28 +194,47 @@ fn lock(folder: &Path) -> Result<File> {
     Ok(lock)
 }
 
-async fn start(folder: &Path, binaries: &Binaries, options: &Options) -> Result<Cluster> {
+async fn start(
+    folder: &Path,
+    binaries: &Binaries,
+    options: &Options,
+    setup: Option<&NodeSetup>,
+) -> Result<Cluster> {
     let state = folder.join(STATE);
     if state.exists() {
         fs::remove_dir_all(&state).context("remove the contents of an earlier cluster")?;
     }
     fs::create_dir_all(&state).context("make the cluster's folder")?;
-    let plant = Plant::prepare(Layout::new(&state), binaries.clone(), options.clone())?;
+    let network = setup.map(|_| Network::claim()).transpose()?;
+    let mut options = options.clone();
+    if let Some(network) = &network {
+        options.address = network.machine();
+        options.node_lifecycle = true;
+    }
+    let plant = Plant::prepare(Layout::new(&state), binaries.clone(), options)?;
     // Until `release`, a failure on the way ends what was started.
     let programs = plant.start_all(&Group::Detached).await?;
+    let node = match (setup, network) {
+        (Some(setup), Some(network)) => Some(Standing::start(&plant, setup, network).await?),
+        _ => None,
+    };
     let cluster = Cluster {
         version: binaries.kubernetes_version()?,
-        url: format!("https://127.0.0.1:{}", plant.ports.api_server),
+        url: format!("https://{}", plant.server()),
         kubeconfig: plant.layout.admin_kubeconfig(),
-        processes: processes(&plant, &programs)?,
+        processes: processes(&plant, &programs, node.as_ref())?,
+        ground: node.as_ref().map(Standing::ground),
     };
     let text = serde_json::to_vec_pretty(&cluster).context("write the cluster's record")?;
     fs::write(record(folder), text).context("write the cluster's record")?;
     programs.release();
+    if let Some(node) = node {
+        node.release();
+    }
     Ok(cluster)
 }
 
-fn processes(plant: &Plant, programs: &Programs) -> Result<Vec<Process>> {
+fn processes(plant: &Plant, programs: &Programs, node: Option<&Standing>) -> Result<Vec<Process>> {
     let ports = [plant.ports.etcd, plant.ports.api_server, plant.ports.controller_manager];
     let describe = |(name, pid): (&str, u32), port| {
         let pid = i32::try_from(pid).context("process number")?;
@@ -186,7 +244,10 @@ fn processes(plant: &Plant, programs: &Programs) -> Result<Vec<Process>> {
     programs
         .numbers()
         .into_iter()
-        .zip(ports)
+        .zip(ports.map(Some))
+        .chain(
+            node.map(Standing::numbers).unwrap_or_default().into_iter().map(|found| (found, None)),
+        )
         .map(|(program, port)| describe(program, port))
         .collect()
 }
@@ -226,7 +287,7 @@ mod tests {
     fn a_process_is_told_from_a_later_one_of_the_same_number() {
         let pid = i32::try_from(std::process::id()).expect("process number");
         let started = start_time(pid).expect("this process runs");
-        let process = |started| Process { name: "self".to_owned(), pid, started, port: 0 };
+        let process = |started| Process { name: "self".to_owned(), pid, started, port: None };
         assert!(process(started).runs());
         assert!(!process(started + 1).runs());
     }

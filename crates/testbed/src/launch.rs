@@ -1,5 +1,6 @@
 //! Bringing a control plane up: files first, then etcd and the API server, then the controllers.
 
+use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
@@ -52,21 +53,24 @@ impl Programs {
 impl Plant {
     /// Picks ports and writes keys, policy and kubeconfigs.
     pub(crate) fn prepare(layout: Layout, binaries: Binaries, options: Options) -> Result<Self> {
-        let ports = Ports::free()?;
+        let ports = Ports::free(options.address)?;
+        let server = SocketAddrV4::new(options.address, ports.api_server);
         let authority = Authority::generate()?;
-        certificates::write_files(&authority, &layout)?;
+        certificates::write_files(&authority, &layout, options.address)?;
         write_private(&layout.file("audit-policy.yaml"), audit::POLICY)?;
         let admin = Login::admin(&authority)?;
-        write_private(
-            &layout.admin_kubeconfig(),
-            &access::kubeconfig(&authority, ports.api_server, &admin),
-        )?;
+        write_private(&layout.admin_kubeconfig(), &access::kubeconfig(&authority, server, &admin))?;
         let controllers = Login::user(&authority, "system:kube-controller-manager", &[])?;
         write_private(
             &layout.file("controller-manager.kubeconfig"),
-            &access::kubeconfig(&authority, ports.api_server, &controllers),
+            &access::kubeconfig(&authority, server, &controllers),
         )?;
         Ok(Self { layout, ports, options, binaries, authority })
+    }
+
+    /// The API server's address and port.
+    pub(crate) fn server(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.options.address, self.ports.api_server)
     }
 
     /// Starts all programs and waits until the cluster can be used.
@@ -137,11 +141,10 @@ impl Plant {
     }
 
     /// An admin client that answers at once rather than trying again by itself.
-    async fn client(&self) -> Result<Client> {
+    pub(crate) async fn client(&self) -> Result<Client> {
         let admin = Login::admin(&self.authority)?;
         let mut config =
-            config_from(&access::kubeconfig(&self.authority, self.ports.api_server, &admin))
-                .await?;
+            config_from(&access::kubeconfig(&self.authority, self.server(), &admin)).await?;
         config.default_retry = false;
         config.read_timeout = Some(Duration::from_secs(5));
         Client::try_from(config).context("build a client")

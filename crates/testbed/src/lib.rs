@@ -1,5 +1,5 @@
 //! A real Kubernetes control plane for tests: etcd, kube-apiserver and kube-controller-manager as child
-//! processes on loopback ports (design.md section 5).
+//! processes on loopback ports (design.md section 5); and, where the machine allows it, real nodes for it.
 //!
 //! Only tests and `xtask` may use this crate; it knows nothing of the operators and must depend on no other
 //! crate of the workspace, so that what judges the operators shares no code with them. `README.md` beside
@@ -9,6 +9,8 @@ pub mod audit;
 pub mod binaries;
 pub mod cache;
 pub mod detached;
+pub mod images;
+pub mod node;
 pub mod stand_in;
 
 mod access;
@@ -28,6 +30,7 @@ pub use access::Identity;
 pub use audit::AuditEntry;
 pub use binaries::Binaries;
 pub use control_plane::ControlPlane;
+pub use node::Cluster;
 pub use options::Options;
 pub use skip::require_or_skip;
 pub use tool_module::ToolModule;

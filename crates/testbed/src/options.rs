@@ -1,10 +1,13 @@
 //! How a control plane may differ from the default one.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// Settings of a control plane. The default is what nearly every test wants.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Where the API server listens. Loopback by default; nodes reach it by their network's address only.
+    pub address: Ipv4Addr,
     /// Run the built-in controllers (kube-controller-manager). Without them there is no default service
     /// account, no StatefulSet pod and no garbage collection.
     pub controllers: bool,
@@ -22,6 +25,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            address: Ipv4Addr::LOCALHOST,
             controllers: true,
             node_lifecycle: false,
             api_server_arguments: Vec::new(),

@@ -22,15 +22,23 @@ use crate::binaries::{self, Binaries};
 pub fn require_or_skip() -> Result<Option<Binaries>> {
     const REMEDY: &str = "run `cargo xtask cluster build`, or set KUBEBUILDER_ASSETS";
     if is_set("STEADFAST_HERMETIC") {
-        return skip("STEADFAST_HERMETIC=1 leaves out what needs programs of the machine");
+        say_skipped("STEADFAST_HERMETIC=1 leaves out what needs programs of the machine")?;
+        return Ok(None);
     }
     if let Some(found) = binaries::find().filter(|found| found.kube_controller_manager.is_some()) {
         return Ok(Some(found));
     }
+    stand_aside(&format!("a real control plane's programs are not here: {REMEDY}"))?;
+    Ok(None)
+}
+
+/// What becomes of a test that lacks something: skipped, or failed where nothing may be skipped.
+pub(crate) fn stand_aside(reason: &str) -> Result<bool> {
     if is_set("STEADFAST_REQUIRE_ALL") {
-        bail!("no control plane programs, and STEADFAST_REQUIRE_ALL=1: {REMEDY}");
+        bail!("STEADFAST_REQUIRE_ALL=1, and {reason}");
     }
-    skip(&format!("a real control plane's programs are not here: {REMEDY}"))
+    say_skipped(reason)?;
+    Ok(false)
 }
 
 fn is_set(variable: &str) -> bool {
@@ -38,7 +46,6 @@ fn is_set(variable: &str) -> bool {
 }
 
 /// Straight to standard error: the test harness hides what a passing test prints with the macros.
-fn skip(reason: &str) -> Result<Option<Binaries>> {
-    writeln!(std::io::stderr(), "SKIPPED: {reason}").context("say that a test was skipped")?;
-    Ok(None)
+fn say_skipped(reason: &str) -> Result<()> {
+    writeln!(std::io::stderr(), "SKIPPED: {reason}").context("say that a test was skipped")
 }

@@ -24,6 +24,8 @@ pub struct ToolModule {
     pub go_mod: &'static str,
     /// Text of `go.sum`.
     pub go_sum: &'static str,
+    /// Go files of the module's own, if it has any: name and text.
+    pub sources: &'static [(&'static str, &'static str)],
     /// Value of `-ldflags`.
     pub linker_flags: &'static str,
     /// File name of each program and the package it is built from.
@@ -37,7 +39,8 @@ impl ToolModule {
     /// No cache folder can be named.
     pub fn folder(&self) -> Result<PathBuf> {
         let mut digest = Sha256::new();
-        for text in [self.go_mod, self.go_sum, self.linker_flags] {
+        let sources = self.sources.iter().map(|(_, text)| *text);
+        for text in [self.go_mod, self.go_sum, self.linker_flags].into_iter().chain(sources) {
             digest.update(text);
             digest.update([0]);
         }
@@ -76,7 +79,8 @@ impl ToolModule {
     }
 
     fn write_module(&self, folder: &Path) -> Result<()> {
-        for (name, text) in [("go.mod", self.go_mod), ("go.sum", self.go_sum)] {
+        let files = [("go.mod", self.go_mod), ("go.sum", self.go_sum)];
+        for (name, text) in files.iter().chain(self.sources) {
             fs::write(folder.join(name), text).with_context(|| format!("write {name}"))?;
         }
         Ok(())

@@ -2,10 +2,12 @@
 //!
 //! Pure: paths and ports in, arguments out.
 
+use std::net::Ipv4Addr;
+
 use crate::layout::Layout;
 use crate::options::Options;
 
-/// Ports of one control plane, all on loopback.
+/// Ports of one control plane, all on loopback but for the API server's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ports {
     pub(crate) etcd: u16,
@@ -14,9 +16,10 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Three ports that are free now.
-    pub(crate) fn free() -> anyhow::Result<Self> {
-        let [etcd, api_server, controller_manager] = crate::ports::free()?;
+    /// Ports that are free now: the API server's at its address, the others on loopback.
+    pub(crate) fn free(address: Ipv4Addr) -> anyhow::Result<Self> {
+        let [api_server] = crate::ports::free(address)?;
+        let [etcd, controller_manager] = crate::ports::free(Ipv4Addr::LOCALHOST)?;
         Ok(Self { etcd, api_server, controller_manager })
     }
 }
@@ -45,10 +48,9 @@ pub(crate) fn api_server(layout: &Layout, ports: Ports, options: &Options) -> Ve
     let certificate = |name: &str| layout.certificate(name).display().to_string();
     let key = |name: &str| layout.key(name).display().to_string();
     let mut arguments = vec![
-        "--bind-address=127.0.0.1".to_owned(),
+        format!("--bind-address={}", options.address),
         format!("--secure-port={}", ports.api_server),
-        // The Endpoints of `kubernetes` may not hold a loopback address, so nothing may try to write it.
-        "--endpoint-reconciler-type=none".to_owned(),
+        format!("--endpoint-reconciler-type={}", endpoint_reconciler(options.address)),
         format!("--etcd-servers=http://127.0.0.1:{}", ports.etcd),
         format!("--service-cluster-ip-range={SERVICE_RANGE}"),
         "--authorization-mode=Node,RBAC".to_owned(),
@@ -59,6 +61,9 @@ pub(crate) fn api_server(layout: &Layout, ports: Ports, options: &Options) -> Ve
         format!("--client-ca-file={}", certificate("authority")),
         format!("--kubelet-client-certificate={}", certificate("kubelet-client")),
         format!("--kubelet-client-key={}", key("kubelet-client")),
+        format!("--kubelet-certificate-authority={}", certificate("authority")),
+        // A node is called by a name that only the cluster knows.
+        "--kubelet-preferred-address-types=InternalIP".to_owned(),
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
         format!("--service-account-key-file={}", certificate("service-account")),
         format!("--service-account-signing-key-file={}", key("service-account")),
@@ -96,10 +101,18 @@ pub(crate) fn controller_manager(layout: &Layout, ports: Ports, options: &Option
         "--kube-api-burst=1000".to_owned(),
         // No cloud, no disks to attach, no volumes to look for on the machine.
         "--disable-attach-detach-reconcile-sync=true".to_owned(),
+        // It makes this folder, by default outside of ours.
+        format!("--flex-volume-plugin-dir={}", layout.file("flex-volumes").display()),
         "--profiling=false".to_owned(),
     ];
     arguments.extend(options.controller_manager_arguments.iter().cloned());
     arguments
+}
+
+/// The Endpoints of `kubernetes` may not hold a loopback address, so nothing may try to write it; at any other
+/// address they lead pods to the API server.
+fn endpoint_reconciler(address: Ipv4Addr) -> &'static str {
+    if address.is_loopback() { "none" } else { "lease" }
 }
 
 fn controllers(options: &Options) -> &'static str {

@@ -21,6 +21,14 @@ sleep 0.3
 rm -rf -- "$1"
 kill -KILL 0"#;
 
+/// Waits likewise, and then cleans up with the script, number and folder that it was given: a cluster's nodes leave
+/// more behind than a folder.
+const GUARD: &str = r#"trap '' TERM INT HUP
+while read -r line; do :; done
+kill -TERM 0
+/bin/sh -c "$1" clean "$2" "$3"
+kill -KILL 0"#;
+
 /// Where new processes go, and whether they end with us.
 #[derive(Debug)]
 pub(crate) enum Group {
@@ -33,9 +41,18 @@ pub(crate) enum Group {
 impl Group {
     /// A group that ends with this process; `folder` is then removed too.
     pub(crate) fn leashed(folder: &Path) -> Result<Self> {
-        Command::new("/bin/sh")
-            .args(["-c", LEASH, "testbed-leash"])
-            .arg(folder)
+        Self::led_by(Command::new("/bin/sh").args(["-c", LEASH, "testbed-leash"]).arg(folder))
+    }
+
+    /// A group that ends with this process; then `clean` is run with a network's number and folder.
+    pub(crate) fn guarding(number: u8, folder: &Path, clean: &str) -> Result<Self> {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", GUARD, "testbed-guard", clean, &number.to_string()]).arg(folder);
+        Self::led_by(&mut shell)
+    }
+
+    fn led_by(leash: &mut Command) -> Result<Self> {
+        leash
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

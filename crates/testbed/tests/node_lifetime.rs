@@ -1,0 +1,185 @@
+//! A node goes with its starter, whole; a detached one stays until it is taken down; several stand side by side.
+
+mod pods;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{ListParams, PostParams};
+use kube::{Api, ResourceExt};
+use pods::{PATIENCE, exec, idler};
+use serde_json::json;
+use testbed::detached::{Process, Site};
+use testbed::images::POSTGRES_15;
+use testbed::node::{ClusterOptions, NodeSetup};
+use testbed::{Cluster, Options, node};
+
+/// Set in the process that the test starts in order to kill it.
+const STARTER: &str = "TESTBED_NODE_STARTER";
+
+fn wait_until(what: &str, done: impl Fn() -> bool) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        if Instant::now() > deadline {
+            bail!("waited too long: {what}");
+        }
+        // poll: other processes' ends, which nothing announces to us
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// What of a cluster is to be seen on this machine: processes with its mark or folder in their command line or
+/// control group, links, routes, control groups, mounts.
+fn traces(mark: &str, folder: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let folder_text = folder.display().to_string();
+    let part_of = |text: &str| text.contains(&folder_text) || text.contains(&format!("/{mark}/"));
+    for entry in fs::read_dir("/proc").into_iter().flatten().map_while(Result::ok) {
+        let read = |name: &str| fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        if part_of(&read("cmdline")) || part_of(&read("cgroup")) {
+            found.insert(format!("process {}", read("cmdline").replace('\0', " ")));
+        }
+    }
+    for entry in fs::read_dir("/sys/class/net").into_iter().flatten().map_while(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name == mark || name.starts_with(&format!("{mark}-")) {
+            found.insert(format!("link {name}"));
+        }
+    }
+    for entry in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().map_while(Result::ok) {
+        if entry.path().join(mark).exists() {
+            found.insert(format!("control group {}", entry.path().display()));
+        }
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    found.extend(mounts.lines().filter(|line| part_of(line)).map(|line| format!("mount {line}")));
+    if folder.exists() {
+        found.insert(format!("folder {folder_text}"));
+    }
+    found
+}
+
+async fn run_a_pod(cluster: &Cluster) -> Result<()> {
+    cluster.load(&POSTGRES_15).await?;
+    let pods = Api::<Pod>::default_namespaced(cluster.plane().client().await?);
+    pods::run(&pods, idler("idler")).await
+}
+
+/// The part of the next test that runs in a process of its own: runs a pod, says so, then waits to be killed.
+#[tokio::test]
+async fn starter() -> Result<()> {
+    if std::env::var_os(STARTER).is_none() {
+        return Ok(());
+    }
+    let cluster = Cluster::start(ClusterOptions::default()).await?;
+    run_a_pod(&cluster).await?;
+    // The harness captures the macros' output, not this.
+    writeln!(std::io::stderr(), "started {} {}", cluster.mark(), cluster.folder().display())?;
+    // poll: nothing; the parent test kills this process long before
+    std::io::stdin().read_line(&mut String::new())?;
+    bail!("nobody killed the starter before its input ended")
+}
+
+#[test]
+fn a_killed_starter_leaves_nothing_behind() -> Result<()> {
+    if !node::require_or_skip(&[POSTGRES_15])? {
+        return Ok(());
+    }
+    let mut starter = Command::new(std::env::current_exe()?)
+        .args(["--exact", "starter"])
+        .env(STARTER, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let output = BufReader::new(starter.stderr.take().context("a pipe was asked for")?);
+    let told = output
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix("started ")?.to_owned()));
+    let told = told.context("the starter ended before its pod ran")?;
+    let (mark, folder) = told.split_once(' ').context("a mark and a folder")?;
+    let folder = PathBuf::from(folder);
+    let seen = traces(mark, &folder);
+    for kind in ["process", "link", "control group", "folder"] {
+        ensure!(seen.iter().any(|trace| trace.starts_with(kind)), "no {kind} in {seen:?}");
+    }
+    ensure!(seen.iter().any(|trace| trace.contains("sleep infinity")), "no pod in {seen:?}");
+
+    starter.kill()?;
+    starter.wait()?;
+    let gone = wait_until("for every trace to go", || traces(mark, &folder).is_empty());
+    gone.with_context(|| format!("{:?} is left", traces(mark, &folder)))
+}
+
+#[tokio::test]
+async fn two_nodes_share_a_cluster_and_leave_nothing_behind() -> Result<()> {
+    if !node::require_or_skip(&[POSTGRES_15])? {
+        return Ok(());
+    }
+    let cluster = Cluster::start(ClusterOptions { nodes: 2, ..ClusterOptions::default() }).await?;
+    let (mark, folder) = (cluster.mark(), cluster.folder().to_owned());
+    cluster.load(&POSTGRES_15).await?;
+    let pods = Api::<Pod>::default_namespaced(cluster.plane().client().await?);
+    for name in cluster.nodes() {
+        let mut pod = pods::database(name);
+        pod["spec"]["nodeName"] = json!(name);
+        pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+    }
+    let ready = |pod: Option<&Pod>| pod.is_some_and(pods::is_ready);
+    for name in cluster.nodes() {
+        pods::wait(&pods, name, ready).await?;
+    }
+    for (asker, other) in [("node-1", "node-2"), ("node-2", "node-1")] {
+        let address = pods.get(other).await?.status.and_then(|status| status.pod_ip);
+        let address = address.context("a running pod has an address")?;
+        let answer = pods::query(&pods, asker, &address, "SELECT 40 + 2").await?;
+        ensure!(answer == "42", "{asker} asked {other}: {answer}");
+        // The name server is on the first node alone.
+        let found = exec(&pods, asker, &["getent", "hosts", "kubernetes.default"]).await?;
+        ensure!(found.starts_with("10.96.0.1 "), "{found}");
+    }
+    drop(cluster);
+    wait_until("for every trace to go", || traces(&mark, &folder).is_empty())
+        .with_context(|| format!("{:?} is left", traces(&mark, &folder)))
+}
+
+#[tokio::test]
+async fn a_detached_node_stays_until_it_is_taken_down() -> Result<()> {
+    if !node::require_or_skip(&[])? {
+        return Ok(());
+    }
+    let binaries = testbed::binaries::find().context("found a moment ago")?;
+    let folder = tempfile::tempdir()?;
+    let site = Site::at(folder.path());
+    let note = folder.path().join("volumes-called-with");
+    let script = format!("echo \"$@\" >'{}'; exec sleep infinity", note.display());
+    let volumes = ("/bin/sh".into(), ["-c", &script, "volumes"].map(str::to_owned).to_vec());
+    let setup = NodeSetup { images: Vec::new(), volumes };
+    let cluster = site.up_with_node(&binaries, &Options::default(), &setup).await?;
+    ensure!(cluster.processes.iter().all(Process::runs), "{cluster:?}");
+    let nodes = Api::<Node>::all(cluster.client().await?).list(&ListParams::default()).await?;
+    let names: Vec<_> = nodes.iter().map(ResourceExt::name_any).collect();
+    ensure!(names == ["node-1"], "{names:?}");
+    wait_until("for the volume provisioner", || note.exists())?;
+    let called = fs::read_to_string(&note)?;
+    ensure!(called.starts_with(&cluster.kubeconfig.display().to_string()), "{called}");
+    let place = PathBuf::from(called.trim().split(' ').next_back().context("a volumes' folder")?);
+    let nodes_folder = place.parent().context("the volumes lie in the nodes' folder")?;
+    let number = nodes_folder.file_name().context("a number")?.to_string_lossy().into_owned();
+    let mark = format!("steadfast-{number}");
+    ensure!(!traces(&mark, nodes_folder).is_empty(), "no trace of a running node");
+
+    site.down().await?;
+    ensure!(cluster.processes.iter().all(|process| !process.runs()), "{cluster:?}");
+    let left = traces(&mark, nodes_folder);
+    ensure!(left.is_empty(), "{left:?} is left");
+    Ok(())
+}
