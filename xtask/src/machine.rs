@@ -50,6 +50,8 @@ pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "steadfast", target: "demo_template", needs: "PostgreSQL" },
     MachineTest { package: "steadfast", target: "real_cluster", needs: BOTH },
     MachineTest { package: "steadfast", target: "real_permissions", needs: BOTH },
+    MachineTest { package: "steadfast", target: "node_database", needs: NODE },
+    MachineTest { package: "steadfast", target: "node_troubles", needs: NODE },
 ];
 
 const BOTH: &str = "a real control plane and PostgreSQL";

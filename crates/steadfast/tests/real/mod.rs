@@ -1,7 +1,12 @@
-//! A bench on a real control plane: node with real PostgreSQL, operator with exactly its own
-//! permissions, and what tests ask of them. Holds no assertions about the operator.
+//! A bench on a real control plane: node with real PostgreSQL (pods as processes, or a kubelet with
+//! containers), operator with exactly its own permissions, and what tests ask of them. Holds no
+//! assertions about the operator.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
+
+pub(crate) mod scene;
+pub(crate) mod sql;
+pub(crate) mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -9,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use k8s_openapi::api::core::v1::{Pod, Service};
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use localnode::LocalNode;
 use operators::database::DatabaseController;
@@ -19,6 +24,7 @@ use runner::external::dial::{Dialer, Stream};
 use runner::random::SystemRandom;
 use runner::{Config, Environment, Runner};
 use serde_json::{Value, json};
+use testbed::images::Recipe;
 use testbed::{ControlPlane, Identity};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +37,15 @@ pub(crate) struct Bench {
     pub(crate) plane: &'static ControlPlane,
     pub(crate) client: kube::Client,
     pub(crate) namespace: String,
-    pub(crate) node: Option<LocalNode>,
+    node: Node,
+}
+
+/// What runs the pods.
+enum Node {
+    /// Processes of this machine.
+    Local(LocalNode),
+    /// A kubelet with containers, shared by the benches of one test binary.
+    Kubelet,
 }
 
 /// A running operator.
@@ -74,14 +88,7 @@ pub(crate) async fn strict_plane() -> Option<&'static ControlPlane> {
 
 /// A namespace of its own on `plane`, with a node.
 pub(crate) async fn bench_on(plane: &'static ControlPlane) -> Bench {
-    let client = plane.client().await.expect("a client");
-    let crds: Vec<_> = steadfast::manifests::crds()
-        .expect("the definitions are serialisable")
-        .into_iter()
-        .map(|crd| serde_json::from_value(crd).expect("a definition"))
-        .collect();
-    plane.install_crds(&crds).await.expect("the definitions are accepted");
-    let namespace = plane.create_namespace("db").await.expect("a namespace");
+    let (client, namespace) = furnish(plane).await;
     apply(
         &client,
         &json!({
@@ -99,7 +106,35 @@ pub(crate) async fn bench_on(plane: &'static ControlPlane) -> Bench {
         ..localnode::Options::default()
     };
     let node = LocalNode::start(client.clone(), options).await.expect("the node starts");
-    Bench { plane, client, namespace, node: Some(node) }
+    Bench { plane, client, namespace, node: Node::Local(node) }
+}
+
+/// A namespace of its own on a cluster with kubelet and containers; `None` after saying `SKIPPED`
+/// when the machine lacks what that needs.
+pub(crate) async fn kubelet_bench(images: &[Recipe]) -> Option<Bench> {
+    if !testbed::node::require_or_skip(images).expect("the node's programs are required") {
+        return None;
+    }
+    let cluster = testbed::Cluster::shared().await.expect("the cluster starts");
+    for image in images {
+        cluster.load(image).await.expect("the image is imported");
+    }
+    let plane = cluster.plane();
+    let (client, namespace) = furnish(plane).await;
+    Some(Bench { plane, client, namespace, node: Node::Kubelet })
+}
+
+/// Installs the definitions, and makes a namespace.
+async fn furnish(plane: &ControlPlane) -> (kube::Client, String) {
+    let client = plane.client().await.expect("a client");
+    let crds: Vec<_> = steadfast::manifests::crds()
+        .expect("the definitions are serialisable")
+        .into_iter()
+        .map(|crd| serde_json::from_value(crd).expect("a definition"))
+        .collect();
+    plane.install_crds(&crds).await.expect("the definitions are accepted");
+    let namespace = plane.create_namespace("db").await.expect("a namespace");
+    (client, namespace)
 }
 
 /// Nothing when PostgreSQL's programs are here; else `SKIPPED`, or a failure where asked.
@@ -227,9 +262,15 @@ impl Bench {
         text
     }
 
-    pub(crate) async fn strike(mut self) {
-        if let Some(node) = self.node.take() {
-            node.stop().await;
+    /// Clears up: what runs here must not slow the tests that follow.
+    pub(crate) async fn strike(self) {
+        match self.node {
+            Node::Local(node) => node.stop().await,
+            Node::Kubelet => {
+                let namespaces: Api<Namespace> = Api::all(self.client.clone());
+                let gone = namespaces.delete(&self.namespace, &DeleteParams::background()).await;
+                gone.expect("the namespace is deletable");
+            }
         }
     }
 }

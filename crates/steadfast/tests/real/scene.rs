@@ -1,0 +1,159 @@
+//! A scenario on a node with kubelet and containers: a Database in a namespace of its own, its
+//! operator, and the time that the whole took.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use testbed::images::POSTGRES_15;
+
+use super::sql::{Who, ask, login};
+use super::{Bench, Operator, PATIENCE, exercise, is_ready, kubelet_bench, printed_rules};
+
+/// Name of the scenario's Database.
+pub(crate) const DB: &str = "test-db";
+
+/// What a scenario plays on.
+pub(crate) struct Scene {
+    pub(crate) bench: Arc<Bench>,
+    pub(crate) operator: Option<Operator>,
+    name: &'static str,
+    began: Instant,
+}
+
+impl Scene {
+    /// An empty namespace with an operator; `None` when the machine cannot have a node.
+    pub(crate) async fn open(name: &'static str) -> Option<Self> {
+        let bench = Arc::new(kubelet_bench(&[POSTGRES_15]).await?);
+        let began = Instant::now();
+        let operator = Some(bench.operator("steadfast", &printed_rules()).await);
+        Some(Self { bench, operator, name, began })
+    }
+
+    /// A scenario that begins with a Database that is Ready and holds a row.
+    pub(crate) async fn with_a_row(name: &'static str) -> Option<Self> {
+        let scene = Self::open(name).await?;
+        scene.apply(exercise()).await;
+        scene.ready("to come up").await;
+        let client = login(&scene.bench, DB, Who::Application).await.expect("a login");
+        let row = "CREATE TABLE keep (v text); INSERT INTO keep VALUES ('written before')";
+        ask(&client, row).await.expect("a row");
+        Some(scene)
+    }
+
+    /// Says what it took, and clears up.
+    pub(crate) async fn close(self) {
+        if let Some(operator) = self.operator {
+            operator.stop().await;
+        }
+        eprintln!("scenario {}: {:.1} s", self.name, self.began.elapsed().as_secs_f32());
+        let bench = Arc::into_inner(self.bench).expect("nobody else holds the bench");
+        bench.strike().await;
+    }
+
+    /// As [`Self::close`], after a look at the row.
+    pub(crate) async fn close_with_the_row(self) {
+        self.assert_the_row().await;
+        self.close().await;
+    }
+
+    /// The row is there, read through the client Service.
+    pub(crate) async fn assert_the_row(&self) {
+        let client = login(&self.bench, DB, Who::Application).await.expect("a login");
+        let rows = ask(&client, "SELECT v FROM keep").await;
+        assert_eq!(rows.as_deref(), Ok("written before"));
+    }
+
+    pub(crate) async fn apply(&self, spec: Value) -> Value {
+        self.bench.apply_database(DB, spec).await
+    }
+
+    /// Waits until the Database is Ready for the generation that is stored now.
+    pub(crate) async fn ready(&self, what: &str) -> Value {
+        self.until(what, is_ready).await
+    }
+
+    /// Waits for a state of the Database.
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        match self.bench.until(DB, PATIENCE, holds).await {
+            Ok(database) => database,
+            Err(last) => {
+                panic!("{what}: {:#}\n{}", last["status"], self.bench.describe().await)
+            }
+        }
+    }
+
+    pub(crate) fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.bench.client.clone(), &self.bench.namespace)
+    }
+
+    pub(crate) fn claims(&self) -> Api<PersistentVolumeClaim> {
+        Api::namespaced(self.bench.client.clone(), &self.bench.namespace)
+    }
+
+    /// The pod of an ordinal, if there is one.
+    pub(crate) async fn pod(&self, ordinal: u32) -> Option<Pod> {
+        self.pods().get_opt(&format!("{DB}-{ordinal}")).await.expect("readable")
+    }
+
+    /// uid and restarts of the pod of an ordinal: what changes when its server is started again.
+    pub(crate) async fn life(&self, ordinal: u32) -> (Option<String>, i32) {
+        let pod = self.pod(ordinal).await;
+        let restarts = pod.as_ref().and_then(|p| p.status.as_ref()?.container_statuses.as_ref());
+        let restarts = restarts.into_iter().flatten().map(|c| c.restart_count).sum();
+        (pod.and_then(|pod| pod.uid()), restarts)
+    }
+
+    /// Deletes the pod of an ordinal, and waits until another has taken its place and is ready.
+    pub(crate) async fn replace_pod(&self, ordinal: u32) {
+        let (before, _) = self.life(ordinal).await;
+        let name = format!("{DB}-{ordinal}");
+        self.pods().delete(&name, &DeleteParams::default()).await.expect("deletable");
+        let began = Instant::now();
+        loop {
+            let pod = self.pod(ordinal).await;
+            if pod.as_ref().is_some_and(|p| p.uid() != before && pod_is_ready(p)) {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{}", self.bench.describe().await);
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await; // poll: the new pod
+        }
+    }
+
+    /// Changes an object of the namespace as a person would.
+    pub(crate) async fn patch(
+        &self,
+        (group, kind, plural): (&str, &str, &str),
+        name: &str,
+        patch: Value,
+    ) {
+        let api = self.bench.api(group, kind, plural);
+        let params =
+            PatchParams { field_manager: Some("kubectl".to_owned()), ..Default::default() };
+        api.patch(name, &params, &Patch::Merge(patch)).await.expect("patchable");
+    }
+
+    /// Writes a password into the application's Secret.
+    pub(crate) async fn set_password(&self, password: &str) {
+        let secret = ("", "Secret", "secrets");
+        let patch = json!({"stringData": {"password": password}});
+        self.patch(secret, &format!("{DB}-credentials"), patch).await;
+    }
+
+    pub(crate) async fn stop_operator(&mut self) {
+        self.operator.take().expect("it runs").stop().await;
+    }
+
+    pub(crate) async fn start_operator(&mut self) {
+        self.operator = Some(self.bench.operator("steadfast", &printed_rules()).await);
+    }
+}
+
+pub(crate) fn pod_is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+    ready && pod.metadata.deletion_timestamp.is_none()
+}
