@@ -99,8 +99,8 @@ async fn image_missing() {
 async fn crash_loop() {
     play(Trouble {
         name: "crash loop",
-        // Far more shared memory than any machine has: the server starts, and ends each time.
-        spec: |_| with("parameters", json!({"shared_buffers": "8TB"})),
+        // The machine keeps no huge pages: the server starts, and ends each time.
+        spec: |_| with("parameters", json!({"huge_pages": "on"})),
         reason: "ContainerCrashing",
         words: &["shared memory"],
         ..IN_THE_MANIFEST
@@ -269,27 +269,36 @@ fn in_class(class: &str) -> Value {
     with("storage", json!({"size": "1Gi", "storageClass": class}))
 }
 
+/// A storage class of the scenario's own.
+fn class(scene: &Scene, provisioner: &str, mode: &str) -> Value {
+    json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": own(scene, "idle")}, "provisioner": provisioner,
+        "volumeBindingMode": mode})
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn volume_pending() {
     play(Trouble {
         name: "volume pending",
         arrange: |scene| {
-            let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
-                "metadata": {"name": own(scene, "idle")}, "provisioner": "example.com/idle",
-                "volumeBindingMode": "Immediate"});
-            Box::pin(create(scene, class, false))
+            Box::pin(create(scene, class(scene, "example.com/idle", "Immediate"), false))
         },
         spec: |scene| in_class(&own(scene, "idle")),
         reason: "VolumePending",
         words: &["example.com/idle"],
         mend: |scene| {
-            Box::pin(remove(
-                scene,
-                ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
-                "data-test-db-0",
-            ))
+            Box::pin(async {
+                // A class is not changed but made again.
+                let gvk = GroupVersionKind::gvk("storage.k8s.io", "v1", "StorageClass");
+                let resource = ApiResource::from_gvk(&gvk);
+                let api: Api<DynamicObject> = Api::all_with(scene.bench.client.clone(), &resource);
+                let name = own(scene, "idle");
+                api.delete(&name, &DeleteParams::default()).await.expect("deletable");
+                let class = class(scene, testbed::node::PROVISIONER, "WaitForFirstConsumer");
+                create(scene, class, false).await;
+            })
         },
-        corrected: |_| in_class(testbed::node::STORAGE_CLASS),
+        corrected: |scene| in_class(&own(scene, "idle")),
         ..IN_THE_MANIFEST
     })
     .await;
@@ -338,12 +347,8 @@ async fn missing_secret_key() {
         words: &["test-db-superuser", "password"],
         mend: |scene| {
             Box::pin(async {
-                let pods = scene.pods();
-                let asked =
-                    ["psql", "-U", "postgres", "-c", "ALTER ROLE postgres PASSWORD 'put back'"];
-                let quietly = kube::api::AttachParams::default();
-                let running = pods.exec(&format!("{DB}-0"), asked, &quietly).await;
-                running.expect("exec").join().await.expect("psql ends");
+                let sql = "ALTER ROLE postgres PASSWORD 'put back'";
+                scene.exec(0, &["psql", "-U", "postgres", "-c", sql]).await;
                 let secret = ("", "Secret", "secrets");
                 let back = json!({"stringData": {"password": "put back"}});
                 scene.patch(secret, &format!("{DB}-superuser"), back).await;

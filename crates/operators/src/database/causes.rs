@@ -22,6 +22,9 @@ const KEPT_BYTES: usize = 2048;
 /// How long a server may run without being ready before its probe is told as the cause, in seconds.
 const HUNG_SECONDS: i64 = 30;
 
+/// Who is to make a claim's volume: written by the cluster's own controllers.
+const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+
 /// A cause, and whether only a person can end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
@@ -71,7 +74,16 @@ fn unschedulable(name: &str, pod: &Pod) -> Option<Cause> {
             && c.reason.as_deref() == Some("Unschedulable")
     })?;
     let said = found.message.as_deref().unwrap_or("no node fits");
+    // The claim tells more of its volume than the scheduler does.
+    if waits_for_volume(said) {
+        return None;
+    }
     Some(Cause::passing(&reason::POD_UNSCHEDULABLE, format!("pod {name}: {said}")))
+}
+
+/// Whether no node can be chosen because a volume is missing that no node has to be chosen for.
+fn waits_for_volume(said: &str) -> bool {
+    said.contains("unbound immediate PersistentVolumeClaims")
 }
 
 fn of_container(pod: &str, container: &ContainerStatus) -> Option<Cause> {
@@ -102,7 +114,12 @@ fn of_container(pod: &str, container: &ContainerStatus) -> Option<Cause> {
 fn crashing(at: &str, container: &ContainerStatus) -> Option<Cause> {
     let ended = ended(container)?;
     let words = shortened(ended.message.as_deref().unwrap_or_default());
-    let message = format!("{at} ended with code {}: {words}", ended.exit_code);
+    let code = ended.exit_code;
+    // `Error` says no more than the code does; `OOMKilled` and others do.
+    let message = match ended.reason.as_deref().filter(|reason| *reason != "Error") {
+        Some(reason) => format!("{at} ended with code {code} ({reason}): {words}"),
+        None => format!("{at} ended with code {code}: {words}"),
+    };
     Some(Cause::passing(&reason::CONTAINER_CRASHING, message))
 }
 
@@ -189,14 +206,14 @@ fn is_present(event: &SeenEvent, pod: Option<&Pod>, claim: Option<&PersistentVol
 
 fn of_event(event: &SeenEvent) -> Option<Cause> {
     let message = format!("{}: {}", event.object, event.message);
-    let quota = event.message.contains("exceeded quota");
+    let quota = ["exceeded quota", "failed quota"].iter().any(|w| event.message.contains(w));
     let reason = match event.reason.as_str() {
         "FailedCreate" | "ProvisioningFailed" if quota => &reason::QUOTA_EXCEEDED,
         "FailedCreate" => &reason::ADMISSION_REFUSED,
         "ProvisioningFailed" | "FailedBinding" | "FailedMount" | "FailedAttachVolume" => {
             &reason::VOLUME_PENDING
         }
-        "FailedScheduling" => &reason::POD_UNSCHEDULABLE,
+        "FailedScheduling" if !waits_for_volume(&event.message) => &reason::POD_UNSCHEDULABLE,
         _ => return None,
     };
     Some(Cause::passing(reason, message))
@@ -231,7 +248,12 @@ pub fn of_claim(name: &str, claim: &PersistentVolumeClaim) -> Option<Cause> {
     let phase = claim.status.as_ref().and_then(|s| s.phase.as_deref());
     match phase {
         Some("Pending") => {
-            Some(Cause::passing(&reason::VOLUME_PENDING, format!("claim {name} has no volume yet")))
+            let made_by = claim.metadata.annotations.as_ref().and_then(|a| a.get(PROVISIONER));
+            let message = match made_by {
+                Some(who) => format!("claim {name} has no volume yet; {who} is to make it"),
+                None => format!("claim {name} has no volume yet"),
+            };
+            Some(Cause::passing(&reason::VOLUME_PENDING, message))
         }
         Some("Lost") => {
             Some(Cause::passing(&reason::VOLUME_PENDING, format!("claim {name} lost its volume")))

@@ -112,7 +112,8 @@ fn silent<'a>(kind: &Kind, object: &Value, names: impl Iterator<Item = &'a Strin
     });
     limited
         .filter_map(|(name, part, resource)| {
-            let containers = field::list(object, "/spec/containers").iter();
+            let all = ["/spec/containers", "/spec/initContainers"];
+            let containers = all.into_iter().flat_map(|list| field::list(object, list));
             let who: Vec<&str> = containers
                 .filter(|container| !says(container, part, resource))
                 .map(|container| field::text(container, "/name"))
@@ -120,6 +121,28 @@ fn silent<'a>(kind: &Kind, object: &Value, names: impl Iterator<Item = &'a Strin
             (!who.is_empty()).then(|| format!("{name} for: {}", who.join(",")))
         })
         .collect()
+}
+
+/// What a pod needs at once: its containers together, or the neediest of those that run before them.
+fn needed(pod: &Value, part: &str) -> BTreeMap<String, String> {
+    let asks = |list: &str| {
+        let containers = field::list(pod, list).iter();
+        containers
+            .flat_map(|container| field::strings(container, &format!("/resources/{part}")))
+            .filter_map(|(name, text)| Some((name, Quantity::parse(&text).ok()?)))
+            .collect::<Vec<_>>()
+    };
+    let mut sums: BTreeMap<String, Quantity> = BTreeMap::new();
+    for (name, more) in asks("/spec/containers") {
+        let sum = sums.get(&name).and_then(|sum| sum.plus(&more)).unwrap_or(more);
+        sums.insert(name, sum);
+    }
+    for (name, one) in asks("/spec/initContainers") {
+        if sums.get(&name).is_none_or(|sum| sum.scaled(-3) < one.scaled(-3)) {
+            sums.insert(name, one);
+        }
+    }
+    sums.into_iter().map(|(name, sum)| (name, spelt(&sum))).collect()
 }
 
 fn amount(text: &str) -> Option<i128> {
@@ -177,14 +200,12 @@ fn uses(group: &str, plural: &str, object: &Value) -> BTreeMap<String, Quantity>
     match plural {
         "pods" if !ended => {
             add("pods".into(), "1");
-            for container in field::list(object, "/spec/containers") {
-                for (name, text) in field::strings(container, "/resources/requests") {
-                    add(format!("requests.{name}"), &text);
-                    add(name, &text);
-                }
-                for (name, text) in field::strings(container, "/resources/limits") {
-                    add(format!("limits.{name}"), &text);
-                }
+            for (name, amount) in needed(object, "requests") {
+                add(format!("requests.{name}"), &amount);
+                add(name, &amount);
+            }
+            for (name, amount) in needed(object, "limits") {
+                add(format!("limits.{name}"), &amount);
             }
         }
         "persistentvolumeclaims" => {

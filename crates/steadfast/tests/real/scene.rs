@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::api::{Api, AttachParams, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use testbed::images::POSTGRES_15;
+use tokio::io::AsyncReadExt;
 
 use super::sql::{Who, ask, login};
 use super::{Bench, Operator, PATIENCE, exercise, is_ready, kubelet_bench, printed_rules};
@@ -121,6 +122,18 @@ impl Scene {
             assert!(began.elapsed() < PATIENCE, "{}", self.bench.describe().await);
             tokio::time::sleep(std::time::Duration::from_millis(200)).await; // poll: the new pod
         }
+    }
+
+    /// Runs a command in the server's container of an ordinal; what it printed.
+    pub(crate) async fn exec(&self, ordinal: u32, command: &[&str]) -> String {
+        let name = format!("{DB}-{ordinal}");
+        let params = AttachParams::default().stderr(false);
+        let mut running = self.pods().exec(&name, command.to_vec(), &params).await.expect("exec");
+        let mut printed = String::new();
+        let mut output = running.stdout().expect("asked for");
+        output.read_to_string(&mut printed).await.expect("text");
+        running.join().await.expect("the command ends");
+        printed
     }
 
     /// Changes an object of the namespace as a person would.
