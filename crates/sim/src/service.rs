@@ -297,6 +297,10 @@ fn fate(life: Life, effects: Vec<(RuleId, Effect)>, call: &Call) -> Fate {
             Effect::CutWatch(after) => {
                 fate.disturbance.cut_after.get_or_insert((rule, after));
             }
+            Effect::SilentWatch(after) => {
+                fate.disturbance.silent_after.get_or_insert((rule, after));
+            }
+            Effect::LoseEvents(nth) => fate.disturbance.lose = Some((rule, nth)),
             Effect::DuplicateEvents => fate.disturbance.duplicate = Some(rule),
             Effect::DelayEvents(by) => fate.disturbance.delay = Some((rule, by)),
             Effect::Gone => fate.gone = true,
@@ -314,6 +318,9 @@ fn refusal(call: &Call, code: u16, retry_after: Option<u32>) -> Failure {
             call.place.as_ref().map_or("", |place| place.name.as_str()),
         )),
         410 => Failure::gone("The resourceVersion for the provided list is too old."),
+        413 => {
+            Failure::new(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
+        }
         429 => Failure::too_many(
             "the server has received too many requests and has asked us to try again later",
             None,

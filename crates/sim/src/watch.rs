@@ -41,6 +41,8 @@ pub(crate) enum Start {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disturbance {
     pub(crate) cut_after: Option<(RuleId, u64)>,
+    pub(crate) silent_after: Option<(RuleId, u64)>,
+    pub(crate) lose: Option<(RuleId, u64)>,
     pub(crate) duplicate: Option<RuleId>,
     pub(crate) delay: Option<(RuleId, Duration)>,
 }
@@ -67,7 +69,10 @@ pub(crate) struct Watching {
     started: bool,
     headed: bool,
     ended: bool,
+    silent: bool,
     sent: u64,
+    /// Events that there were, lost ones included.
+    seen: u64,
     cuts: u64,
     deadline: Instant,
     bookmark_at: Instant,
@@ -89,7 +94,9 @@ impl Watching {
             started: false,
             headed: false,
             ended: false,
+            silent: false,
             sent: 0,
+            seen: 0,
             cuts,
             deadline,
             bookmark_at: (now + BOOKMARK_EVERY).min(before_end),
@@ -129,6 +136,10 @@ impl Watching {
         if core.faults.dead(self.plan.client) || core.faults.cuts() != self.cuts {
             return Step::Break;
         }
+        if self.is_silent(core) {
+            // Longer than any test: only a cut or a crash ends it.
+            return Step::Wait(Instant::now() + Duration::from_secs(365 * 86_400));
+        }
         if !self.ended {
             self.fill(core);
         }
@@ -161,6 +172,26 @@ impl Watching {
         Step::Wait(until)
     }
 
+    fn is_silent(&mut self, core: &mut Core) -> bool {
+        let Some((rule, after)) = self.plan.disturbance.silent_after else { return false };
+        if !self.silent && self.sent >= after {
+            self.silent = true;
+            core.faults.count(rule);
+        }
+        self.silent
+    }
+
+    /// Whether the next event is lost on its way.
+    fn loses(&mut self, core: &mut Core) -> bool {
+        self.seen += 1;
+        let Some((rule, nth)) = self.plan.disturbance.lose else { return false };
+        let lost = nth > 0 && self.seen.is_multiple_of(nth);
+        if lost {
+            core.faults.count(rule);
+        }
+        lost
+    }
+
     /// A watch of a kind whose definition is gone ends.
     fn served(&self, core: &Core) -> bool {
         let kind = &self.plan.kind;
@@ -189,7 +220,9 @@ impl Watching {
             .collect();
         self.position = self.position.max(core.store.version());
         for change in changes {
-            if let Some((event, object)) = self.event(&change) {
+            if let Some((event, object)) = self.event(&change)
+                && !self.loses(core)
+            {
                 self.push(core, event, object);
             }
         }

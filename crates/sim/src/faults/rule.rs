@@ -146,10 +146,16 @@ pub enum Effect {
         /// What follows "… is forbidden: ".
         message: String,
     },
-    /// Gets and lists answer as of so many versions ago.
+    /// Gets and lists answer as of so many versions ago; a watch from a later version is refused,
+    /// as by a replica that has not reached it.
     Stale(u64),
     /// A watch ends after so many events.
     CutWatch(u64),
+    /// A watch says nothing more after so many events, and does not end: a connection that was cut
+    /// without a reset.
+    SilentWatch(u64),
+    /// A watch loses every nth event.
+    LoseEvents(u64),
     /// A watch sends every event twice.
     DuplicateEvents,
     /// A watch holds events back for this long.
@@ -174,6 +180,8 @@ impl Effect {
             Effect::Deny { .. } => "deny",
             Effect::Stale(_) => "stale-read",
             Effect::CutWatch(_) => "cut-watch",
+            Effect::SilentWatch(_) => "silent-watch",
+            Effect::LoseEvents(_) => "lose-events",
             Effect::DuplicateEvents => "duplicate-events",
             Effect::DelayEvents(_) => "delay-events",
             Effect::Gone => "gone-410",
@@ -182,6 +190,13 @@ impl Effect {
 
     /// Whether it happens while a watch runs, not when it is asked for.
     pub(super) fn is_of_stream(&self) -> bool {
-        matches!(self, Effect::CutWatch(_) | Effect::DuplicateEvents | Effect::DelayEvents(_))
+        matches!(
+            self,
+            Effect::CutWatch(_)
+                | Effect::SilentWatch(_)
+                | Effect::LoseEvents(_)
+                | Effect::DuplicateEvents
+                | Effect::DelayEvents(_)
+        )
     }
 }

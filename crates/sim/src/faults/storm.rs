@@ -6,8 +6,8 @@ use super::{Effect, Faults, Match, Often, Rule, RuleId};
 
 impl Faults {
     /// Adds rules for every effect: each hits a request of `client` with probability `p`. Watches
-    /// are hit ten times as often, since there are far fewer of them. Denials are left out: only a
-    /// script knows when they should end. `Faults::remove` ends each rule.
+    /// are hit ten times as often, since there are far fewer of them. Denials, silence and lost events
+    /// are left out: only a script knows when they should end. `Faults::remove` ends each rule.
     pub fn storm(&mut self, client: &str, p: f64) -> Vec<RuleId> {
         let reads = || Match::verbs(&["get", "list"]).by(client);
         let writes = || Match::writes().by(client);

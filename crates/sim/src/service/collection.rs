@@ -18,7 +18,7 @@ const DEFAULT_WATCH: Duration = Duration::from_secs(1800);
 
 pub(super) fn serve(core: &mut Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
     match served.call.verb() {
-        "watch" => watch(served, mood),
+        "watch" => watch(core, served, mood),
         "list" => list(core, served, mood),
         "create" => create(core, served),
         "deletecollection" => delete_all(core, served),
@@ -94,9 +94,14 @@ fn forbidden_match(text: &str) -> Failure {
 }
 
 /// The plan of a watch on a collection; object watches add a name to the selection.
-pub(super) fn watch(served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
+pub(super) fn watch(core: &Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
     let call = served.call;
     let version = version(served).map_err(|text| Failure::new(500, "", text))?;
+    if mood.stale > 0
+        && let Some(wanted) = version
+    {
+        core.check_reached_by(mood.stale, wanted)?;
+    }
     let streaming = call.flag("sendInitialEvents");
     if streaming && call.parameter("resourceVersionMatch") != "NotOlderThan" {
         return Err(forbidden_match(

@@ -19,7 +19,7 @@ pub(super) fn serve(
 ) -> Result<Reply, Failure> {
     match served.call.verb() {
         "get" => get(core, served, sub, mood),
-        "watch" => watch(served, mood),
+        "watch" => watch(core, served, mood),
         "update" => update(core, served, sub),
         "patch" => patch(core, served, sub),
         "delete" if sub.is_none() => delete(core, served),
@@ -37,8 +37,8 @@ fn get(core: &Core, served: &Served<'_>, sub: Option<Sub>, mood: &Mood) -> Resul
 }
 
 /// Watching one object by its path is watching the collection by name.
-fn watch(served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
-    let reply = collection::watch(served, mood)?;
+fn watch(core: &Core, served: &Served<'_>, mood: &Mood) -> Result<Reply, Failure> {
+    let reply = collection::watch(core, served, mood)?;
     let name = format!("metadata.name={}", served.place.name);
     match reply {
         Reply::Watch(mut plan) => {

@@ -106,7 +106,12 @@ impl Core {
 
     /// Refuses to answer as of a version that does not exist yet.
     pub(crate) fn check_reached(&self, wanted: u64) -> Result<(), Failure> {
-        let current = self.store.version();
+        self.check_reached_by(0, wanted)
+    }
+
+    /// The same for a replica that is `stale` versions behind.
+    pub(crate) fn check_reached_by(&self, stale: u64, wanted: u64) -> Result<(), Failure> {
+        let current = self.past(stale);
         if wanted <= current {
             return Ok(());
         }
