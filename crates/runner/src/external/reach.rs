@@ -11,6 +11,7 @@ use http_body_util::Empty;
 use hyper_util::rt::TokioIo;
 use phased::fact::Reach;
 use phased::{Answer, Reply, Trouble};
+use rustls::RootCertStore;
 use rustls::pki_types::ServerName;
 
 use super::dial::{Dialer, Stream};
@@ -46,6 +47,7 @@ fn unavailable(what: &str, why: &str) -> Trouble {
 fn shown(url: &str) -> String {
     match url::Url::parse(url) {
         Ok(mut parsed) => {
+            // An URL that can have neither refuses, and has none to show.
             let _ = parsed.set_username("");
             let _ = parsed.set_password(None);
             parsed.set_query(None);
@@ -62,19 +64,31 @@ async fn get(dialer: &dyn Dialer, url: &str) -> Result<(), String> {
     let port = parsed.port_or_known_default().ok_or("no port")?;
     let stream = dialer.dial(&host, port).await.map_err(|e| e.to_string())?;
     let status = if parsed.scheme() == "https" {
-        request(secure(stream, &host).await?, &parsed, &host).await?
+        request(secure(stream, &host, trusted().await?).await?, &parsed, &host).await?
     } else {
         request(stream, &parsed, &host).await?
     };
     if status.is_success() { Ok(()) } else { Err(format!("answered {}", status.as_u16())) }
 }
 
-async fn secure(stream: Box<dyn Stream>, host: &str) -> Result<impl Stream, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in rustls_native_certs::load_native_certs().certs {
+/// The roots that this machine trusts. They are files, so they are read off the threads that passes
+/// run on; anew each time, since a mounted bundle changes.
+async fn trusted() -> Result<RootCertStore, String> {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut roots = RootCertStore::empty();
         // A root that rustls cannot read verifies nothing; the others still do.
-        let _ = roots.add(certificate);
-    }
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        roots
+    });
+    let roots = read.await.map_err(|_| "the trusted roots could not be read")?;
+    if roots.is_empty() { Err("this machine trusts no root".to_owned()) } else { Ok(roots) }
+}
+
+async fn secure(
+    stream: impl Stream,
+    host: &str,
+    roots: RootCertStore,
+) -> Result<impl Stream, String> {
     let config = rustls::ClientConfig::builder_with_provider(Arc::new(
         rustls::crypto::ring::default_provider(),
     ))
