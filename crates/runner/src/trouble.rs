@@ -75,6 +75,9 @@ pub fn classify(error: kube::Error) -> ApiError {
     }
 }
 
+/// What etcd says of an object over its limit, 1.5 MiB as it comes (fault catalogue G-69).
+const TOO_LARGE: &str = "etcdserver: request is too large";
+
 fn from_status(status: &Status) -> ApiError {
     let retry_after = status
         .details
@@ -85,8 +88,10 @@ fn from_status(status: &Status) -> ApiError {
     let fate = match status.code {
         404 => return ApiError::NotFound,
         409 => return ApiError::LookAgain(status.message.clone()),
-        // Quota, RBAC and admission answer 403; schema and validation 422 or 400.
-        400 | 403 | 422 => Fate::UserMustAct,
+        // Quota, RBAC and admission answer 403; schema and validation 422 or 400; size 413.
+        400 | 403 | 413 | 422 => Fate::UserMustAct,
+        // The database behind the API server takes less than the API server does.
+        500 if status.message.contains(TOO_LARGE) => Fate::UserMustAct,
         401 | 408 | 410 | 429 => Fate::WorldMayHeal,
         code if code >= 500 => Fate::WorldMayHeal,
         _ => Fate::WeAreWrong,
@@ -106,6 +111,7 @@ mod tests {
             (401, Fate::WorldMayHeal),
             (403, Fate::UserMustAct),
             (405, Fate::WeAreWrong),
+            (413, Fate::UserMustAct),
             (422, Fate::UserMustAct),
             (429, Fate::WorldMayHeal),
             (500, Fate::WorldMayHeal),
@@ -115,6 +121,9 @@ mod tests {
             status.code = code;
             assert_eq!(from_status(&status).trouble().fate, fate, "{code}");
         }
+        let mut large = Status::failure("rpc error: etcdserver: request is too large", "");
+        large.code = 500;
+        assert_eq!(from_status(&large).trouble().fate, Fate::UserMustAct, "size");
         let mut conflict = Status::failure("m", "AlreadyExists");
         conflict.code = 409;
         assert_eq!(from_status(&conflict), ApiError::LookAgain("m".to_owned()));
