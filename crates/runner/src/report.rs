@@ -4,11 +4,13 @@
 //! write or a revert, not with every pass.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use phased::fact::Fate;
 use phased::{EventNote, KindRef, Live, ObjectId, digest};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -17,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::Server;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
+use crate::trouble::ApiError;
 
 /// Takes Events in.
 #[derive(Clone)]
@@ -30,6 +33,9 @@ pub struct Reporter {
 /// How many Events may wait: a burst of transitions of a few hundred resources. More are dropped
 /// and counted; the status holds the truth either way.
 const QUEUE: usize = 1024;
+
+/// How long queued Events hold a stop up; the rest is dropped and counted.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// The longest note that the API takes, in bytes.
 const NOTE_LIMIT: usize = 1024;
@@ -46,15 +52,21 @@ const EVENT: KindRef = KindRef {
 pub struct Outbox {
     receiver: mpsc::Receiver<(ObjectId, Event)>,
     metrics: Metrics,
+    /// Whether one has been taken and its answer is awaited.
+    in_hand: bool,
 }
 
 impl Reporter {
     /// A reporter named `instance`, and the outbox to run.
     pub fn new(clock: Arc<dyn Clock>, metrics: Metrics, instance: &str) -> (Self, Outbox) {
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let reporter =
-            Self { sender, clock, metrics: metrics.clone(), instance: instance.to_owned() };
-        (reporter, Outbox { receiver, metrics })
+        let reporter = Self {
+            sender,
+            clock,
+            metrics: metrics.clone(),
+            instance: instance.to_owned(),
+        };
+        (reporter, Outbox { receiver, metrics, in_hand: false })
     }
 
     /// Queues one Event about the resource.
@@ -97,8 +109,27 @@ impl Reporter {
 }
 
 impl Outbox {
-    /// Publishes until `stop`; then what is queued, unless the server is slow.
+    /// Publishes until `stop`; then what is queued, for at most [`LAST_WORDS`].
     pub async fn run(mut self, server: Server, stop: CancellationToken) {
+        let last_words = async {
+            stop.cancelled().await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        tokio::select! {
+            biased;
+            () = last_words => {}
+            () = self.publish(&server, &stop) => {}
+        }
+        if self.in_hand {
+            self.metrics.event_dropped();
+        }
+        self.receiver.close();
+        while self.receiver.recv().await.is_some() {
+            self.metrics.event_dropped();
+        }
+    }
+
+    async fn publish(&mut self, server: &Server, stop: &CancellationToken) {
         loop {
             let next = tokio::select! {
                 biased;
@@ -106,17 +137,26 @@ impl Outbox {
                 () = stop.cancelled() => return,
             };
             let Some((id, event)) = next else { return };
-            let Ok(mut object) = serde_json::to_value(event) else { continue };
-            object["apiVersion"] = json!(EVENT.api_version());
-            object["kind"] = json!(EVENT.kind);
-            // A name that is taken is this same Event, sent before an answer was lost.
-            if let Err(error) = server.create(&id, object, "steadfast").await
-                && !matches!(error, crate::trouble::ApiError::LookAgain(_))
-            {
+            self.in_hand = true;
+            if let Err(error) = send(server, &id, event).await {
                 self.metrics.event_dropped();
                 tracing::debug!(%error, event = %id, "Event not published");
             }
+            self.in_hand = false;
         }
+    }
+}
+
+async fn send(server: &Server, id: &ObjectId, event: Event) -> Result<(), ApiError> {
+    let wrong =
+        |error: serde_json::Error| ApiError::of(Fate::WeAreWrong, "BadEvent", error.to_string());
+    let mut object = serde_json::to_value(event).map_err(wrong)?;
+    object["apiVersion"] = json!(EVENT.api_version());
+    object["kind"] = json!(EVENT.kind);
+    match server.create(id, object, "steadfast").await {
+        // A name that is taken is this same Event, sent before an answer was lost.
+        Ok(_) | Err(ApiError::LookAgain(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
