@@ -5,7 +5,9 @@
 
 use serde_json::{Value, json};
 
+use crate::compare::Path;
 use crate::object::{Live, ObjectId};
+use crate::ownership::is_held_by;
 use crate::step::{Apply, Expect, Step};
 use crate::{compare, digest, ownership};
 
@@ -102,11 +104,17 @@ impl Desired {
     /// The stored digest tells the two apart: while it is that of today's intent, a declared field
     /// that differs was changed by somebody; otherwise we changed our mind, which includes that we
     /// no longer declare a field.
+    ///
+    /// What differs although we hold it was changed on its way into the store, by an older server
+    /// or an admission webhook. Sending it again would change nothing (fault catalogue G-28); the
+    /// runner tells of it when it writes.
     fn change(&self, live: &Live, owner: &Owner) -> Option<(String, Option<Drift>)> {
-        let field = compare::difference(&self.sealed(), &live.value)?;
+        let is_sent = live.annotation(INTENT_ANNOTATION) == Some(&digest::of(&self.intent));
+        let not_kept = |path: &Path| is_sent && is_held_by(live, path, &owner.manager);
+        let field = compare::difference_but(&self.sealed(), &live.value, &not_kept)?;
         let field_text = field.spelled(&live.value);
         match live.annotation(INTENT_ANNOTATION) {
-            Some(stored) if stored == digest::of(&self.intent) => {
+            Some(_) if is_sent => {
                 let manager = ownership::holder(live, &field, &owner.manager)
                     .unwrap_or_else(|| "unknown".to_owned());
                 let why = format!("{field_text} differs, set by {manager}");

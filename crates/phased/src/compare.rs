@@ -101,90 +101,117 @@ impl fmt::Display for Segment {
 /// `apiVersion` and `kind` are not compared: they name the object, and items of a list come
 /// without them.
 pub fn difference(wanted: &Value, live: &Value) -> Option<Path> {
-    let root = Path::default();
-    let Some(fields) = wanted.as_object() else { return values(wanted, live, &root) };
-    let Some(stored) = live.as_object() else { return Some(root) };
-    let declared = fields.iter().filter(|(name, _)| *name != "apiVersion" && *name != "kind");
-    first_in_map(declared, stored, &root)
+    difference_but(wanted, live, &|_| false)
 }
 
-fn values(wanted: &Value, live: &Value, path: &Path) -> Option<Path> {
+/// The same, without the fields for which `but` holds.
+pub fn difference_but(wanted: &Value, live: &Value, but: But<'_>) -> Option<Path> {
+    let root = Path::default();
+    let Some(fields) = wanted.as_object() else { return values(wanted, live, &root, but) };
+    let Some(stored) = live.as_object() else { return Some(root) };
+    let declared = fields.iter().filter(|(name, _)| *name != "apiVersion" && *name != "kind");
+    first_in_map(declared, stored, &root, but)
+}
+
+/// Which differences are none.
+type But<'a> = &'a dyn Fn(&Path) -> bool;
+
+/// A difference, unless it is none.
+fn found(path: Path, but: But<'_>) -> Option<Path> {
+    if but(&path) { None } else { Some(path) }
+}
+
+fn values(wanted: &Value, live: &Value, path: &Path, but: But<'_>) -> Option<Path> {
     let equal = match (wanted, live) {
         (Value::Null, _) => true,
-        (Value::Object(wanted), Value::Object(live)) => return maps(wanted, live, path),
-        (Value::Array(wanted), Value::Array(live)) => return lists(wanted, live, path),
+        (Value::Object(wanted), Value::Object(live)) => return maps(wanted, live, path, but),
+        (Value::Array(wanted), Value::Array(live)) => return lists(wanted, live, path, but),
         _ if stored::is_filled_by_server(path) && stored::is_dropped(wanted, path) => true,
         _ => scalars(wanted, live, path),
     };
-    if equal { None } else { Some(path.clone()) }
+    if equal { None } else { found(path.clone(), but) }
 }
 
-fn maps(wanted: &Map<String, Value>, live: &Map<String, Value>, path: &Path) -> Option<Path> {
+fn maps(
+    wanted: &Map<String, Value>,
+    live: &Map<String, Value>,
+    path: &Path,
+    but: But<'_>,
+) -> Option<Path> {
+    let extra = live.keys().filter(|key| !wanted.contains_key(*key));
     if stored::is_whole_map(path)
-        && let Some(extra) = live.keys().find(|key| !wanted.contains_key(*key))
+        && let Some(extra) = extra.map(|key| path.field(key)).find(|extra| !but(extra))
     {
-        return Some(path.field(extra));
+        return Some(extra);
     }
-    first_in_map(wanted.iter(), live, path)
+    first_in_map(wanted.iter(), live, path, but)
 }
 
 fn first_in_map<'a>(
     mut declared: impl Iterator<Item = (&'a String, &'a Value)>,
     live: &Map<String, Value>,
     path: &Path,
+    but: But<'_>,
 ) -> Option<Path> {
     declared.find_map(|(name, value)| {
         let below = path.field(name);
         match live.get(name) {
             None | Some(Value::Null) if stored::is_dropped(value, &below) => None,
-            None => Some(below),
-            Some(stored) => values(value, stored, &below),
+            None => found(below, but),
+            Some(stored) => values(value, stored, &below, but),
         }
     })
 }
 
-fn lists(wanted: &[Value], live: &[Value], path: &Path) -> Option<Path> {
+fn lists(wanted: &[Value], live: &[Value], path: &Path, but: But<'_>) -> Option<Path> {
     if stored::is_filled_by_server(path) && wanted.is_empty() {
         return None;
     }
     match stored::matching(path) {
-        Matching::Keys(keys) => by_keys(wanted, live, path, keys),
-        Matching::Anywhere => anywhere(wanted, live, path),
-        Matching::ByPlace => by_place(wanted, live, path),
+        Matching::Keys(keys) => by_keys(wanted, live, (path, keys), but),
+        Matching::Anywhere => anywhere(wanted, live, path, but),
+        Matching::ByPlace => by_place(wanted, live, path, but),
     }
 }
 
-fn by_keys(wanted: &[Value], live: &[Value], path: &Path, keys: &[&'static str]) -> Option<Path> {
+fn by_keys(
+    wanted: &[Value],
+    live: &[Value],
+    (path, keys): (&Path, &[&'static str]),
+    but: But<'_>,
+) -> Option<Path> {
     let Some(wanted_keys) =
         wanted.iter().map(|item| stored::key_of(item, keys)).collect::<Option<Vec<_>>>()
     else {
         // A list of the same name in a type that has other keys.
-        return by_place(wanted, live, path);
+        return by_place(wanted, live, path, but);
     };
     wanted.iter().zip(wanted_keys).find_map(|(item, key)| {
         match live.iter().position(|stored| stored::key_of(stored, keys).as_ref() == Some(&key)) {
-            None => Some(path.with(Segment::Absent(key_text(&key)))),
-            Some(place) => values(item, &live[place], &path.with(Segment::Index(place))),
+            None => found(path.with(Segment::Absent(key_text(&key))), but),
+            Some(place) => values(item, &live[place], &path.with(Segment::Index(place)), but),
         }
     })
 }
 
-fn anywhere(wanted: &[Value], live: &[Value], path: &Path) -> Option<Path> {
+fn anywhere(wanted: &[Value], live: &[Value], path: &Path, but: But<'_>) -> Option<Path> {
     wanted.iter().find_map(|item| {
-        let found = live.iter().any(|stored| values(item, stored, path).is_none());
-        if found { None } else { Some(path.with(Segment::Absent(plain(item)))) }
+        let equal = |stored: &Value| values(item, stored, path, &|_| false).is_none();
+        if live.iter().any(equal) {
+            None
+        } else {
+            found(path.with(Segment::Absent(plain(item))), but)
+        }
     })
 }
 
-fn by_place(wanted: &[Value], live: &[Value], path: &Path) -> Option<Path> {
+fn by_place(wanted: &[Value], live: &[Value], path: &Path, but: But<'_>) -> Option<Path> {
     if wanted.len() != live.len() {
-        return Some(path.clone());
+        return found(path.clone(), but);
     }
-    wanted
-        .iter()
-        .zip(live)
-        .enumerate()
-        .find_map(|(place, (item, stored))| values(item, stored, &path.with(Segment::Index(place))))
+    wanted.iter().zip(live).enumerate().find_map(|(place, (item, stored))| {
+        values(item, stored, &path.with(Segment::Index(place)), but)
+    })
 }
 
 fn scalars(wanted: &Value, live: &Value, path: &Path) -> bool {
@@ -211,9 +238,12 @@ fn quantity(value: &Value) -> Option<Quantity> {
 }
 
 fn key_text(key: &[(&'static str, Value)]) -> String {
-    let parts: Vec<String> =
-        key.iter().map(|(name, value)| format!("{name}={}", plain(value))).collect();
+    let parts: Vec<String> = key.iter().map(|(name, value)| key_part(name, value)).collect();
     parts.join(",")
+}
+
+pub(crate) fn key_part(name: &str, value: &Value) -> String {
+    format!("{name}={}", plain(value))
 }
 
 fn plain(value: &Value) -> String {

@@ -7,20 +7,14 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Map, Value};
 
-use crate::compare::{Path, Segment};
+use crate::compare::{Path, Segment, key_part};
 use crate::object::Live;
 
 /// The manager, other than `us`, that holds the field at `path`: the one that wrote last, if there
 /// are several. `None` when nobody else holds it, or when we hold it too: then the value is ours
 /// and nobody changed it.
 pub fn holder(live: &Live, path: &Path, us: &str) -> Option<String> {
-    let holding: Vec<&ManagedFieldsEntry> = live
-        .metadata
-        .managed_fields
-        .iter()
-        .flatten()
-        .filter(|entry| entry.fields_v1.as_ref().is_some_and(|f| holds(&f.0, path, &live.value)))
-        .collect();
+    let holding: Vec<&ManagedFieldsEntry> = holding(live, path).collect();
     if holding.iter().any(|entry| entry.manager.as_deref() == Some(us)) {
         return None;
     }
@@ -28,6 +22,20 @@ pub fn holder(live: &Live, path: &Path, us: &str) -> Option<String> {
         .into_iter()
         .max_by_key(|entry| entry.time.as_ref().map(|t| t.0))
         .and_then(|entry| entry.manager.clone())
+}
+
+/// Whether `us` holds the field at `path`. Whoever changes a field takes it over, so a value that
+/// differs from what its holder sent was changed on its way into the store.
+pub fn is_held_by(live: &Live, path: &Path, us: &str) -> bool {
+    holding(live, path).any(|entry| entry.manager.as_deref() == Some(us))
+}
+
+fn holding<'a>(live: &'a Live, path: &'a Path) -> impl Iterator<Item = &'a ManagedFieldsEntry> {
+    live.metadata
+        .managed_fields
+        .iter()
+        .flatten()
+        .filter(|entry| entry.fields_v1.as_ref().is_some_and(|f| holds(&f.0, path, &live.value)))
 }
 
 /// Whether a field set holds the field at `path`, or something below it, or a whole above it.
@@ -59,8 +67,23 @@ fn member<'a>(
             let item = item?;
             members.iter().find_map(|(name, below)| names(name, *place, item).then_some(below))
         }
-        Segment::Absent(_) => None,
+        Segment::Absent(key) => {
+            members.iter().find_map(|(name, below)| is_key(name, key).then_some(below))
+        }
     }
+}
+
+/// Whether the member `name` of a field set means the absent item that [`compare`](crate::compare)
+/// calls `key`.
+fn is_key(name: &str, key: &str) -> bool {
+    let Some(Ok(Value::Object(keys))) = name.strip_prefix("k:").map(serde_json::from_str) else {
+        return false;
+    };
+    let mut held: Vec<String> = keys.iter().map(|(name, value)| key_part(name, value)).collect();
+    let mut absent: Vec<&str> = key.split(',').collect();
+    held.sort();
+    absent.sort_unstable();
+    held == absent
 }
 
 /// Whether the member `name` of a field set means this item of a list.

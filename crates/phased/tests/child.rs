@@ -118,6 +118,7 @@ fn a_change_by_another_manager_is_drift_with_its_name() {
 fn a_removed_field_is_drift_by_somebody_unknown() {
     let mut live = stored(&desired());
     live["metadata"]["labels"] = json!({"other": "x"});
+    lose(&mut live, "/f:metadata/f:labels", "f:app");
     let (_, drift) = outdated(&desired(), live);
     let expected = Drift { field: ".metadata.labels.app".into(), manager: "unknown".into() };
     assert_eq!(drift, Some(expected));
@@ -175,4 +176,47 @@ fn a_child_that_is_being_deleted_is_left_alone() {
     live["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     live["spec"]["ports"] = json!([]);
     assert_eq!(stand(&desired(), live), Standing::Terminating);
+}
+
+/// Takes a field out of what we hold, as the server does when somebody else writes it.
+fn lose(live: &mut Value, below: &str, field: &str) {
+    let held = &mut live["metadata"]["managedFields"][0]["fieldsV1"];
+    let fields = held.pointer_mut(below).and_then(Value::as_object_mut).expect("we hold it");
+    fields.remove(field).expect("we hold it");
+    // A set without members would mean the whole.
+    fields.insert("f:another".to_owned(), json!({}));
+}
+
+#[test]
+fn g_28_a_field_that_we_hold_and_the_server_did_not_keep_is_not_sent_again() {
+    let desired = desired();
+    let mut live = stored(&desired);
+    for kept in [Value::Null, json!("rewritten")] {
+        live["spec"]["selector"]["app"] = kept;
+        assert_eq!(stand(&desired, live.clone()), Standing::Current);
+    }
+    live["spec"].as_object_mut().expect("a map").remove("selector");
+    assert_eq!(stand(&desired, live.clone()), Standing::Current, "dropped");
+    // It hides no change of another field by somebody.
+    let mut edited = live.clone();
+    edited["metadata"]["labels"]["app"] = json!("edited");
+    lose(&mut edited, "/f:metadata/f:labels", "f:app");
+    let (why, drift) = outdated(&desired, edited);
+    assert!(why.contains(".metadata.labels.app"), "{why}");
+    assert!(drift.is_some());
+    // What somebody took over is taken back.
+    lose(&mut live, "/f:spec", "f:selector");
+    let (why, _) = outdated(&desired, live);
+    assert!(why.contains(".spec.selector"), "{why}");
+}
+
+#[test]
+fn g_28_an_item_that_we_hold_and_the_server_dropped_is_not_sent_again() {
+    let mut desired = desired();
+    desired.intent["spec"]["ports"][0]["protocol"] = json!("TCP");
+    let mut live = stored(&desired);
+    live["spec"]["ports"] = json!([]);
+    assert_eq!(stand(&desired, live.clone()), Standing::Current);
+    lose(&mut live, "/f:spec/f:ports", "k:{\"port\":5432,\"protocol\":\"TCP\"}");
+    outdated(&desired, live);
 }
