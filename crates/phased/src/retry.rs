@@ -1,6 +1,7 @@
 //! The retry ledger: failures counted in status, so that no restart forgets or hurries them.
 //!
-//! Must not read a clock or draw jitter; the runner adds jitter to the wake-up.
+//! Must not read a clock or draw jitter; the runner puts each wake-up off by up to a tenth, so that
+//! many resources that failed together do not retry together.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -3,7 +3,6 @@
 //! A pass that panics is caught and told in the resource's status; a pass that hangs is cut off.
 //! Neither slows the others.
 
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +10,23 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use phased::fact::Fate;
-use phased::{Controller, Live, ObjectId, Trigger, Trouble, Wake, Watch};
+use phased::{Controller, Live, ObjectId, Trigger, Trouble, Watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::Backoff;
+use crate::pace::{Moment, Pace};
 use crate::pass::{End, Means, panicked, pass, report, timed_out};
 use crate::queue::Queue;
-use crate::random::jitter;
+use crate::slots::Slots;
 
 /// Limits of the loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Passes at the same time.
+    /// Passes at the same time, those not counted that wait long for an answer.
     pub concurrency: usize,
+    /// Passes at the same time, all counted.
+    pub in_flight: usize,
     /// How long one pass may take.
     pub pass_timeout: Duration,
     /// How often a resource is looked at although nothing changed; heals a missed event.
@@ -36,6 +37,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             concurrency: 16,
+            in_flight: 256,
             pass_timeout: Duration::from_secs(180),
             resync: Duration::from_secs(3600),
         }
@@ -142,28 +144,50 @@ pub(crate) async fn drive(
     stop: CancellationToken,
 ) {
     let mut running: JoinSet<(ObjectId, End)> = JoinSet::new();
-    let mut failures: BTreeMap<ObjectId, u32> = BTreeMap::new();
+    let mut pace = Pace::default();
+    let slots = Arc::new(Slots::default());
+    let has_room = |running: usize| {
+        let busy = running.saturating_sub(slots.aside());
+        busy < limits.concurrency && running < limits.in_flight.max(limits.concurrency)
+    };
     loop {
-        while running.len() < limits.concurrency && !stop.is_cancelled() {
+        while has_room(running.len()) && !stop.is_cancelled() {
             let Some(id) = driven.queue().take(Instant::now()) else { break };
-            running.spawn(guarded(driven.clone(), means.clone(), id, limits.pass_timeout));
+            let pass = guarded(driven.clone(), means.clone(), id, limits.pass_timeout);
+            let slots = slots.clone();
+            running.spawn(async move { slots.run(pass).await });
         }
-        means.metrics.queue(driven.name(), driven.queue().depth());
+        means.metrics.queue(driven.name(), driven.queue().depth(), pace.unsettled());
+        means.metrics.knows(means.store.len());
         if stop.is_cancelled() && running.is_empty() {
             return;
         }
         // After a stop nothing is taken any more, so what is due must not wake us either.
-        let takes = running.len() < limits.concurrency && !stop.is_cancelled();
+        let takes = has_room(running.len()) && !stop.is_cancelled();
         let due = driven.queue().next_due().filter(|_| takes);
         tokio::select! {
             biased;
             Some(Ok((id, end))) = running.join_next() => {
-                settle(driven.as_ref(), &means, &limits, &mut failures, (id, end));
+                settle(driven.queue(), &mut pace, &id, &end, &moment(&means, &limits));
             }
             () = stop.cancelled(), if !stop.is_cancelled() => {}
             () = driven.queue().changed() => {}
+            () = slots.freed() => {}
             () = sleep_until(due) => {}
         }
+    }
+}
+
+fn moment<'a>(means: &'a Means, limits: &Limits) -> Moment<'a> {
+    let (now, clock) = (Instant::now(), means.clock.now());
+    Moment { now, clock, resync: limits.resync, random: means.random.as_ref() }
+}
+
+/// Sets when the resource is looked at next.
+fn settle(queue: &Queue, pace: &mut Pace, id: &ObjectId, end: &End, moment: &Moment<'_>) {
+    match pace.next(id, end, moment) {
+        None => queue.forget(id),
+        Some(next) => queue.done(id, next.at, next.not_before),
     }
 }
 
@@ -213,68 +237,5 @@ async fn tell(driven: &dyn Driven, means: &Means, id: &ObjectId, trouble: &Troub
     let told = AssertUnwindSafe(driven.report(means, id, trouble)).catch_unwind();
     if told.await.is_err() {
         tracing::error!(object = %id, "telling of a trouble panicked");
-    }
-}
-
-/// Sets when the resource is looked at next.
-fn settle(
-    driven: &dyn Driven,
-    means: &Means,
-    limits: &Limits,
-    failures: &mut BTreeMap<ObjectId, u32>,
-    (id, end): (ObjectId, End),
-) {
-    let now = Instant::now();
-    let mut failed = |backoff: Backoff| {
-        let count = failures.entry(id.clone()).or_insert(0);
-        *count = count.saturating_add(1);
-        backoff.delay(*count, means.random.as_ref())
-    };
-    match end {
-        End::Gone => {
-            failures.remove(&id);
-            driven.queue().forget(&id);
-        }
-        End::Settled(wake) => {
-            let resync = limits.resync.mul_f64(jitter(means.random.as_ref(), 0.1));
-            let asked = delay_of(&wake, means).map_or(resync, |d| d.min(resync));
-            // A plan that wants another look at once, pass after pass, gets it at a growing
-            // distance: whatever it waits for, no hot loop is possible.
-            let delay = if asked.is_zero() {
-                failed(Backoff::LOOK_AGAIN)
-            } else {
-                failures.remove(&id);
-                asked
-            };
-            driven.queue().done(&id, Some(now + delay), None);
-        }
-        End::Wrote | End::LookAgain => {
-            let delay = failed(Backoff::LOOK_AGAIN);
-            driven.queue().done(&id, Some(now + delay), None);
-        }
-        End::Troubled { fate, retry_after } => {
-            let delay = failed(match fate {
-                Fate::UserMustAct => Backoff::PERSON,
-                Fate::WorldMayHeal | Fate::WeAreWrong => Backoff::WORLD,
-            });
-            let hold = retry_after.map(|asked| now + asked);
-            let next = (now + delay).max(hold.unwrap_or(now));
-            driven.queue().done(&id, Some(next), hold);
-        }
-    }
-}
-
-/// The wake-up as a delay of the steady clock; `None` for "only on change".
-fn delay_of(wake: &Wake, means: &Means) -> Option<Duration> {
-    match wake {
-        Wake::Now => Some(Duration::ZERO),
-        Wake::OnChange => None,
-        Wake::At(at) => {
-            let ahead = at.duration_since(means.clock.now());
-            // A moment is added so that the clock has certainly reached the asked time.
-            let ahead = ahead.saturating_add(jiff::SignedDuration::from_millis(1));
-            let ahead = Duration::try_from(ahead).unwrap_or(Duration::ZERO);
-            Some(if ahead <= Duration::from_millis(1) { Duration::ZERO } else { ahead })
-        }
     }
 }

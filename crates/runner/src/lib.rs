@@ -2,7 +2,7 @@
 //!
 //! Takes snapshots from watches, answers a plan's questions, carries its steps out, writes its
 //! status, and comes back when the plan says so. Decides nothing about a resource; what it decides
-//! is when to try again ([`queue`], [`backoff`]). Generic over [`phased::Controller`]: it must not
+//! is when to try again (`pace`, [`queue`], [`backoff`]). Generic over [`phased::Controller`]: it must not
 //! name a controller.
 //!
 //! | To find | Look in |
@@ -22,11 +22,13 @@ mod drive;
 pub mod external;
 pub mod health;
 pub mod metrics;
+mod pace;
 mod pass;
 pub mod queue;
 pub mod random;
 pub mod report;
 mod review;
+mod slots;
 mod steps;
 pub mod store;
 pub mod trouble;

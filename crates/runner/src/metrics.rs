@@ -24,8 +24,11 @@ pub struct Metrics {
     panics: Family<Labels, Counter>,
     events_dropped: Counter,
     queue_depth: Family<Labels, Gauge>,
+    unsettled: Family<Labels, Gauge>,
+    known_objects: Gauge,
     transitions: Family<Labels, Counter>,
     unreadable: Family<Labels, Counter>,
+    not_kept: Family<Labels, Counter>,
     broken_rules: Family<Labels, Counter>,
 }
 
@@ -48,8 +51,11 @@ impl Metrics {
             panics: Family::default(),
             events_dropped: Counter::default(),
             queue_depth: Family::default(),
+            unsettled: Family::default(),
+            known_objects: Gauge::default(),
             transitions: Family::default(),
             unreadable: Family::default(),
+            not_kept: Family::default(),
             broken_rules: Family::default(),
         };
         metrics.register();
@@ -67,8 +73,15 @@ impl Metrics {
         r.register("panics", "Panics caught in a pass", self.panics.clone());
         r.register("events_dropped", "Events not published", self.events_dropped.clone());
         r.register("queue_depth", "Resources waiting for a pass", self.queue_depth.clone());
+        r.register(
+            "unsettled",
+            "Resources whose last pass wrote, looked again or failed",
+            self.unsettled.clone(),
+        );
+        r.register("known_objects", "Objects held in memory", self.known_objects.clone());
         r.register("transitions", "Moves by controller and phase", self.transitions.clone());
         r.register("unreadable", "Resources that do not parse", self.unreadable.clone());
+        r.register("not_kept", "Writes of which a field was not kept", self.not_kept.clone());
         r.register(
             "broken_rules",
             "Plans that break a rule (debug builds)",
@@ -115,11 +128,16 @@ impl Metrics {
         self.events_dropped.inc();
     }
 
-    /// Resources that wait.
-    pub fn queue(&self, controller: &'static str, depth: usize) {
-        self.queue_depth
-            .get_or_create(&vec![("controller", controller.to_owned())])
-            .set(i64::try_from(depth).unwrap_or(i64::MAX));
+    /// Resources that wait, and those whose last pass did not settle.
+    pub fn queue(&self, controller: &'static str, depth: usize, unsettled: usize) {
+        let labels = vec![("controller", controller.to_owned())];
+        self.queue_depth.get_or_create(&labels).set(count(depth));
+        self.unsettled.get_or_create(&labels).set(count(unsettled));
+    }
+
+    /// Objects held in memory.
+    pub fn knows(&self, objects: usize) {
+        self.known_objects.set(count(objects));
     }
 
     /// A resource moved to a phase.
@@ -131,6 +149,11 @@ impl Metrics {
     /// A resource did not parse.
     pub fn unreadable(&self, controller: &'static str) {
         self.unreadable.get_or_create(&vec![("controller", controller.to_owned())]).inc();
+    }
+
+    /// The server did not keep a field as we sent it.
+    pub fn not_kept(&self, kind: &str) {
+        self.not_kept.get_or_create(&vec![("kind", kind.to_owned())]).inc();
     }
 
     /// A plan broke a rule of the lint.
@@ -147,4 +170,8 @@ impl Metrics {
             Err(error) => format!("# metrics cannot be shown: {error}\n"),
         }
     }
+}
+
+fn count(of: usize) -> i64 {
+    i64::try_from(of).unwrap_or(i64::MAX)
 }

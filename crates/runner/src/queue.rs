@@ -71,16 +71,14 @@ impl Queue {
 
     /// Ends a pass; `next` is when the resource wants to be looked at again, `not_before` holds
     /// back whatever else asks for it (a server that said when to come back).
-    pub fn done(&self, id: &ObjectId, next: Option<Instant>, not_before: Option<Instant>) {
+    pub fn done(&self, id: &ObjectId, next: Instant, not_before: Option<Instant>) {
         let mut state = self.lock();
         state.running.remove(id);
         if let Some(hold) = not_before {
             state.not_before.insert(id.clone(), hold);
         }
-        let again = state.again.remove(id);
-        if let Some(at) = [next, again].into_iter().flatten().min() {
-            state.schedule(id.clone(), at);
-        }
+        let at = state.again.remove(id).map_or(next, |again| again.min(next));
+        state.schedule(id.clone(), at);
         drop(state);
         self.changed.notify_one();
     }
@@ -144,7 +142,7 @@ mod tests {
         assert_eq!(queue.take(now), Some(id("a")));
         queue.wake(id("a"), now);
         assert_eq!(queue.take(now), None, "one pass at a time");
-        queue.done(&id("a"), Some(now + Duration::from_secs(60)), None);
+        queue.done(&id("a"), now + Duration::from_secs(60), None);
         assert_eq!(queue.take(now), Some(id("a")));
     }
 
@@ -154,7 +152,7 @@ mod tests {
         queue.wake(id("a"), now);
         queue.take(now);
         let hold = now + Duration::from_secs(30);
-        queue.done(&id("a"), Some(hold), Some(hold));
+        queue.done(&id("a"), hold, Some(hold));
         queue.wake(id("a"), now);
         assert_eq!(queue.take(now), None);
         assert_eq!(queue.take(hold), Some(id("a")));
@@ -167,7 +165,7 @@ mod tests {
         assert_eq!(queue.take(now), Some(id("noisy")));
         queue.wake(id("calm"), now + Duration::from_millis(1));
         queue.wake(id("noisy"), now + Duration::from_millis(2));
-        queue.done(&id("noisy"), None, None);
+        queue.done(&id("noisy"), now + Duration::from_secs(9), None);
         assert_eq!(queue.take(now + Duration::from_millis(5)), Some(id("calm")));
     }
 }

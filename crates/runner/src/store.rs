@@ -22,10 +22,17 @@ struct Inner {
     /// Version at which a name was last seen to go, so that a late event cannot bring back what was
     /// before. Only the version counts: an object that merely leaves a watch's selector is told as
     /// deleted, and may come back under the same uid.
-    graves: BTreeMap<ObjectId, u64>,
-    /// The names in the order of their burial.
+    graves: BTreeMap<ObjectId, Grave>,
+    /// The names in the order of their burial, a name as often as it was buried.
     buried: VecDeque<ObjectId>,
     listed: BTreeSet<(KindRef, String)>,
+}
+
+/// Where an object was last seen.
+#[derive(Default)]
+struct Grave {
+    version: u64,
+    burials: usize,
 }
 
 /// A state, and when it was taken in.
@@ -39,12 +46,16 @@ const GRAVES: usize = 4096;
 
 impl Inner {
     fn bury(&mut self, id: &ObjectId, version: u64) {
-        let grave = self.graves.entry(id.clone()).or_insert(0);
-        *grave = version.max(*grave);
+        let grave = self.graves.entry(id.clone()).or_default();
+        grave.version = version.max(grave.version);
+        grave.burials += 1;
         self.buried.push_back(id.clone());
-        while self.buried.len() > GRAVES {
-            let Some(oldest) = self.buried.pop_front() else { return };
-            if !self.buried.contains(&oldest) {
+        if self.buried.len() > GRAVES
+            && let Some(oldest) = self.buried.pop_front()
+            && let Some(grave) = self.graves.get_mut(&oldest)
+        {
+            grave.burials -= 1;
+            if grave.burials == 0 {
                 self.graves.remove(&oldest);
             }
         }
@@ -60,7 +71,7 @@ impl Store {
     pub fn put(&self, id: &ObjectId, live: Live) -> bool {
         let mut inner = self.lock();
         let version = version(&live);
-        if inner.graves.get(id).is_some_and(|gone_at| version <= *gone_at) {
+        if inner.graves.get(id).is_some_and(|grave| version <= grave.version) {
             return false;
         }
         if let Some(known) = inner.objects.get(id)
@@ -68,7 +79,6 @@ impl Store {
         {
             return false;
         }
-        inner.graves.remove(id);
         inner.taken += 1;
         let known = Known { live: Arc::new(live), taken: inner.taken };
         inner.objects.insert(id.clone(), known);
@@ -119,6 +129,16 @@ impl Store {
     /// One object.
     pub fn get(&self, id: &ObjectId) -> Option<Arc<Live>> {
         self.lock().objects.get(id).map(|known| known.live.clone())
+    }
+
+    /// How many objects are known.
+    pub fn len(&self) -> usize {
+        self.lock().objects.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Every name of a kind.
@@ -222,6 +242,24 @@ mod tests {
         store.put(&id(), state("u", 5));
         store.retain(KIND, "", &BTreeSet::new(), store.mark());
         assert!(!store.put(&id(), state("u", 5)));
+    }
+
+    #[test]
+    fn g_70_the_memory_of_what_went_is_bounded() {
+        let store = Store::default();
+        for number in 0..3 * GRAVES {
+            let name = ObjectId::new(KIND, "ns", format!("n{number}"));
+            let version = number as u64 + 1;
+            store.put(&name, state("u", version));
+            store.remove(&name, "u", version);
+            store.remove(&id(), "u", version);
+        }
+        assert!(store.is_empty());
+        let inner = store.lock();
+        assert!(inner.graves.len() <= GRAVES, "{} graves", inner.graves.len());
+        assert!(inner.buried.len() <= GRAVES, "{} names", inner.buried.len());
+        let burials: usize = inner.graves.values().map(|grave| grave.burials).sum();
+        assert_eq!(burials, inner.buried.len(), "none is left over");
     }
 
     #[test]
