@@ -13,19 +13,32 @@ use phased::step::Propagation;
 use phased::{KindRef, Live, ObjectId};
 use serde_json::Value;
 
+use crate::patience::patient;
 use crate::trouble::{ApiError, classify};
 
 /// A client with a bound on every call.
 #[derive(Clone)]
 pub struct Server {
     client: Client,
+    patient: Client,
     timeout: Duration,
+}
+
+/// What of an object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The object but its status.
+    Object,
+    /// Its status.
+    Status,
 }
 
 /// How an apply is sent.
 pub struct ApplyMode<'a> {
     /// Field manager.
     pub manager: &'a str,
+    /// What is written.
+    pub part: Part,
     /// Whether fields of other managers are taken.
     pub force: bool,
 }
@@ -41,29 +54,29 @@ pub fn resource_of(kind: KindRef) -> ApiResource {
     )
 }
 
+fn api(client: Client, kind: KindRef, namespace: &str) -> Api<DynamicObject> {
+    let resource = resource_of(kind);
+    if kind.namespaced && !namespace.is_empty() {
+        Api::namespaced_with(client, namespace, &resource)
+    } else {
+        Api::all_with(client, &resource)
+    }
+}
+
 impl Server {
     /// A server behind `client`; each call may take `timeout`.
     pub fn new(client: Client, timeout: Duration) -> Self {
-        Self { client, timeout }
+        let patient = patient(&client, timeout);
+        Self { client, patient, timeout }
     }
 
-    /// The client, for streams.
-    pub fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// The API of one kind in one namespace; of all namespaces when it is empty.
-    pub fn api(&self, kind: KindRef, namespace: &str) -> Api<DynamicObject> {
-        let resource = resource_of(kind);
-        if kind.namespaced && !namespace.is_empty() {
-            Api::namespaced_with(self.client.clone(), namespace, &resource)
-        } else {
-            Api::all_with(self.client.clone(), &resource)
-        }
+    /// The API of one kind in one namespace, or in all when it is empty, for lists and watches.
+    pub fn streams(&self, kind: KindRef, namespace: &str) -> Api<DynamicObject> {
+        api(self.patient.clone(), kind, namespace)
     }
 
     fn of(&self, id: &ObjectId) -> Api<DynamicObject> {
-        self.api(id.kind, &id.namespace)
+        api(self.client.clone(), id.kind, &id.namespace)
     }
 
     async fn bound<T>(
@@ -98,11 +111,12 @@ impl Server {
         fields: &str,
     ) -> Result<Vec<Live>, ApiError> {
         let params = ListParams::default().fields(fields);
-        let list = self.bound("list", self.api(kind, namespace).list(&params)).await?;
+        let list =
+            self.bound("list", api(self.client.clone(), kind, namespace).list(&params)).await?;
         list.items.into_iter().map(|o| live(kind, o)).collect()
     }
 
-    /// Server-side apply to the object.
+    /// Server-side apply.
     ///
     /// # Errors
     /// As the server answers.
@@ -115,24 +129,13 @@ impl Server {
         let params = parameters(mode);
         let api = self.of(id);
         let patch = Patch::Apply(intent);
-        live(id.kind, self.bound("apply", api.patch(&id.name, &params, &patch)).await?)
-    }
-
-    /// Server-side apply to the status subresource.
-    ///
-    /// # Errors
-    /// As the server answers.
-    pub async fn apply_status(
-        &self,
-        id: &ObjectId,
-        intent: &Value,
-        mode: &ApplyMode<'_>,
-    ) -> Result<Live, ApiError> {
-        let params = parameters(mode);
-        let api = self.of(id);
-        let patch = Patch::Apply(intent);
-        let call = api.patch_status(&id.name, &params, &patch);
-        live(id.kind, self.bound("apply status", call).await?)
+        let applied = match mode.part {
+            Part::Object => self.bound("apply", api.patch(&id.name, &params, &patch)).await,
+            Part::Status => {
+                self.bound("apply status", api.patch_status(&id.name, &params, &patch)).await
+            }
+        };
+        live(id.kind, applied?)
     }
 
     /// Plain create.

@@ -3,10 +3,11 @@
 //! Alive means that every loop runs; ready means that the first lists are in. Must not ask the
 //! API server anything: its outage is no reason to replace this process.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -22,14 +23,21 @@ use crate::metrics::Metrics;
 /// What the process says of itself.
 #[derive(Clone, Default)]
 pub struct Health {
-    ready: Arc<AtomicBool>,
+    /// Kinds that each controller waits for; nothing before the first has said so.
+    waits: Arc<Mutex<Option<Waits>>>,
     dead: Arc<AtomicBool>,
 }
 
+type Waits = BTreeMap<&'static str, Vec<&'static str>>;
+
 impl Health {
-    /// The first lists are in.
-    pub fn ready(&self) {
-        self.ready.store(true, Ordering::Relaxed);
+    fn lock(&self) -> MutexGuard<'_, Option<Waits>> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A controller waits for the first lists of these kinds; it serves when there are none.
+    pub fn waits(&self, controller: &'static str, kinds: Vec<&'static str>) {
+        self.lock().get_or_insert_default().insert(controller, kinds);
     }
 
     /// A loop ended that must not.
@@ -44,7 +52,18 @@ impl Health {
 
     /// Whether it serves.
     pub fn is_ready(&self) -> bool {
-        self.is_alive() && self.ready.load(Ordering::Relaxed)
+        let serves = |waits: &Waits| waits.values().all(Vec::is_empty);
+        self.is_alive() && self.lock().as_ref().is_some_and(serves)
+    }
+
+    /// What is waited for, in words; empty when there is nothing to say.
+    pub fn waited_for(&self) -> String {
+        let waits = self.lock();
+        let open = waits.iter().flatten().filter(|(_, kinds)| !kinds.is_empty());
+        open.map(|(controller, kinds)| {
+            format!("{controller} waits for the first list of {}\n", kinds.join(", "))
+        })
+        .collect()
     }
 }
 
@@ -101,7 +120,7 @@ fn page(path: &str, health: &Health, metrics: &Metrics) -> (StatusCode, String) 
         if good {
             (StatusCode::OK, "ok\n".to_owned())
         } else {
-            (StatusCode::SERVICE_UNAVAILABLE, "not ok\n".to_owned())
+            (StatusCode::SERVICE_UNAVAILABLE, format!("not ok\n{}", health.waited_for()))
         }
     };
     match path {
@@ -121,7 +140,11 @@ mod tests {
         let (health, metrics) = (Health::default(), Metrics::new());
         assert_eq!(page("/healthz", &health, &metrics).0, StatusCode::OK);
         assert_eq!(page("/readyz", &health, &metrics).0, StatusCode::SERVICE_UNAVAILABLE);
-        health.ready();
+        health.waits("database", vec!["Database", "Pod"]);
+        let (status, text) = page("/readyz", &health, &metrics);
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(text.contains("database waits for the first list of Database, Pod"), "{text}");
+        health.waits("database", Vec::new());
         assert_eq!(page("/readyz", &health, &metrics).0, StatusCode::OK);
         health.dead();
         assert_eq!(page("/healthz", &health, &metrics).0, StatusCode::SERVICE_UNAVAILABLE);

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | one pass | `pass` |
 //! | each kind of write | `steps`, [`api`] |
-//! | watches and what is known | [`watch`], [`store`] |
+//! | watches and what is known | [`watch`], [`patience`], [`store`] |
 //! | SQL, TCP, HTTP | [`external`] |
 //! | errors and their fates | [`trouble`] |
 //! | the loop of a controller | `drive` |
@@ -24,11 +24,13 @@ pub mod health;
 pub mod metrics;
 mod pace;
 mod pass;
+pub mod patience;
 pub mod queue;
 pub mod random;
 pub mod report;
 mod review;
 mod slots;
+mod status;
 mod steps;
 pub mod store;
 pub mod trouble;
@@ -181,6 +183,7 @@ impl Runner {
             listener,
             random: means.random.clone(),
             metrics: means.metrics.clone(),
+            resync: self.config.limits.resync,
         };
         for watch in self.kind_watches() {
             tasks.spawn(watch.run(context.clone(), stop.clone()));
@@ -217,16 +220,17 @@ impl Runner {
         }
     }
 
+    /// Each controller starts once its own kinds are listed: none waits for another's definition.
     async fn drive_all(&self, means: &Means, stop: &CancellationToken) {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = self.first_lists(&means.store) => {}
-        }
-        self.health.ready();
         let mut loops = JoinSet::new();
         for controller in &self.controllers {
-            loops.spawn(drive(controller.clone(), means.clone(), self.config.limits, stop.clone()));
+            let start = Start {
+                health: self.health.clone(),
+                controller: controller.clone(),
+                scopes: self.scopes(),
+            };
+            self.health.waits(controller.name(), vec![controller.kind().kind]);
+            loops.spawn(start.run(means.clone(), self.config.limits, stop.clone()));
         }
         while loops.join_next().await.is_some() {
             if !stop.is_cancelled() {
@@ -235,24 +239,44 @@ impl Runner {
             }
         }
     }
+}
+
+/// The start of one controller.
+struct Start {
+    health: Health,
+    controller: Arc<dyn Driven>,
+    scopes: Vec<String>,
+}
+
+impl Start {
+    async fn run(self, means: Means, limits: Limits, stop: CancellationToken) {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = self.first_lists(&means.store) => {}
+        }
+        self.health.waits(self.controller.name(), Vec::new());
+        drive(self.controller, means, limits, stop).await;
+    }
 
     /// Waits until every kind that can be listed was. A kind that is refused holds nobody up for
     /// longer than [`LIST_PATIENCE`]: passes run, live reads confirm what they write, and what is
-    /// forbidden shows in conditions (fault catalogue G-24).
+    /// forbidden shows in conditions (fault catalogue G-24). The controller's own kind is waited for
+    /// as long as it takes, its definition included (G-63).
     async fn first_lists(&self, store: &Store) {
         let began = Instant::now();
+        let root = self.controller.kind();
+        let mut kinds: Vec<KindRef> =
+            self.controller.watches().iter().map(|watch| watch.kind).collect();
+        kinds.push(root);
         loop {
-            let watches = self.kind_watches();
-            let roots: Vec<KindRef> = self.controllers.iter().map(|c| c.kind()).collect();
-            let missing: Vec<KindRef> = watches
-                .iter()
-                .filter(|w| !store.is_listed(w.kind, &w.scope))
-                .map(|w| w.kind)
-                .collect();
+            kinds.retain(|kind| !self.scopes.iter().all(|scope| store.is_listed(*kind, scope)));
             let patient = began.elapsed() < LIST_PATIENCE;
-            if missing.is_empty() || (!patient && !missing.iter().any(|k| roots.contains(k))) {
+            if kinds.is_empty() || (!patient && !kinds.contains(&root)) {
                 return;
             }
+            let missing = kinds.iter().map(|kind| kind.kind).collect();
+            self.health.waits(self.controller.name(), missing);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -10,18 +10,17 @@ use futures::future::join_all;
 use phased::fact::Fate;
 use phased::step::{Finalizer, Step};
 use phased::{
-    Controller, Live, ObjectId, Observed, Plan, Settings, StatusWrite, StepTrouble, Trouble, Wake,
-    controller,
+    Controller, Live, ObjectId, Observed, Plan, Settings, StepTrouble, Trouble, Wake, controller,
 };
-use serde_json::json;
 
-use crate::api::{ApplyMode, Server};
+use crate::api::Server;
 use crate::clock::Clock;
 use crate::external::Outside;
 use crate::metrics::Metrics;
 use crate::random::Random;
 use crate::report::Reporter;
 use crate::review::review;
+use crate::status::write_status;
 use crate::steps::{Done, Hands};
 use crate::store::Store;
 use crate::trouble::ApiError;
@@ -138,9 +137,8 @@ pub(crate) fn timed_out(bound: Duration) -> Trouble {
 pub(crate) async fn report<C: Controller>(means: &Means, id: &ObjectId, trouble: &Trouble) {
     let Some(root) = means.store.get(id) else { return };
     let plan = C::troubled(&root, trouble, means.clock.now());
-    if let Err(error) = write_status(means, id, &plan, &controller::manager::<C>()).await {
-        tracing::error!(object = %id, %error, "status of a troubled pass could not be written");
-    }
+    // Whether it is written or not is told there; the next pass comes either way.
+    let _ = write_status(means, id, &plan, &controller::manager::<C>()).await;
 }
 
 struct Pass<'a, C: Controller> {
@@ -204,7 +202,7 @@ impl<C: Controller> Pass<'_, C> {
                 Ok(Done::Found(id, live)) => return Carried::Seen(id, Box::new(live)),
                 Err(ApiError::LookAgain(why)) => {
                     tracing::debug!(object = %self.id, why, "looking again");
-                    self.refresh(step).await;
+                    refresh(self.means, &subject_of(step, self.id).0).await;
                     return Carried::Stale;
                 }
                 Err(error) => {
@@ -216,23 +214,6 @@ impl<C: Controller> Pass<'_, C> {
             }
         }
         Carried::Through
-    }
-
-    /// Reads what a refused step was about, so that the next pass does not build on the same view
-    /// even if no event ever tells of the change.
-    async fn refresh(&self, step: &Step) {
-        let (id, _) = subject_of(step, self.id);
-        match self.means.server.get(&id).await {
-            Ok(Some(live)) => {
-                self.means.store.put(&id, live);
-            }
-            Ok(None) => {
-                if let Some(known) = self.means.store.get(&id) {
-                    self.means.store.remove(&id, known.uid(), crate::store::version(&known));
-                }
-            }
-            Err(error) => tracing::debug!(object = %id, %error, "could not be read again"),
-        }
     }
 
     async fn finish(&mut self, plan: &Plan) -> End {
@@ -251,12 +232,7 @@ impl<C: Controller> Pass<'_, C> {
                 }
                 if plan.steps.is_empty() { End::Settled(plan.wake.clone()) } else { End::Wrote }
             }
-            Err(error) => {
-                if !matches!(error, ApiError::LookAgain(_)) {
-                    tracing::warn!(object = %self.id, %error, "status could not be written");
-                }
-                end_of(&error)
-            }
+            Err(error) => end_of(&error),
         }
     }
 
@@ -302,30 +278,20 @@ impl<C: Controller> Pass<'_, C> {
     }
 }
 
-/// Writes the status of a plan, if it has one. Returns whether something was written.
-async fn write_status(
-    means: &Means,
-    id: &ObjectId,
-    plan: &Plan,
-    manager: &str,
-) -> Result<bool, ApiError> {
-    let Some(StatusWrite { status, uid, resource_version }) = &plan.status else {
-        return Ok(false);
-    };
-    let body = json!({
-        "apiVersion": id.kind.api_version(),
-        "kind": id.kind.kind,
-        "metadata": {
-            "name": id.name, "namespace": id.namespace,
-            "uid": uid, "resourceVersion": resource_version,
-        },
-        "status": status,
-    });
-    let mode = ApplyMode { manager, force: true };
-    let result = means.server.apply_status(id, &body, &mode).await;
-    means.metrics.wrote("apply status", id.kind.kind, if result.is_ok() { "ok" } else { "error" });
-    means.store.put(id, result?);
-    Ok(true)
+/// Reads what a refused write was about, so that the next pass does not build on the same view even
+/// if no event ever tells of the change.
+pub(crate) async fn refresh(means: &Means, id: &ObjectId) {
+    match means.server.get(id).await {
+        Ok(Some(live)) => {
+            means.store.put(id, live);
+        }
+        Ok(None) => {
+            if let Some(known) = means.store.get(id) {
+                means.store.remove(id, known.uid(), crate::store::version(&known));
+            }
+        }
+        Err(error) => tracing::debug!(object = %id, %error, "could not be read again"),
+    }
 }
 
 fn retry_after_of(error: &ApiError) -> Option<Duration> {

@@ -3,7 +3,8 @@
 //! Never holds a pass up and never fails one. Each Event is said once: it goes with a status
 //! write or a revert, not with every pass.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -28,7 +29,11 @@ pub struct Reporter {
     clock: Arc<dyn Clock>,
     metrics: Metrics,
     instance: String,
+    reminded: Arc<Mutex<BTreeSet<String>>>,
 }
+
+/// How many reminders are remembered; then all are forgotten, and said once more.
+const REMINDERS: usize = 1024;
 
 /// How many Events may wait: a burst of transitions of a few hundred resources. More are dropped
 /// and counted; the status holds the truth either way.
@@ -65,6 +70,7 @@ impl Reporter {
             clock,
             metrics: metrics.clone(),
             instance: instance.to_owned(),
+            reminded: Arc::default(),
         };
         (reporter, Outbox { receiver, metrics, in_hand: false })
     }
@@ -77,6 +83,19 @@ impl Reporter {
         let event_id = ObjectId::new(EVENT, namespace_of(id), name);
         if self.sender.try_send((event_id, event)).is_err() {
             self.metrics.event_dropped();
+        }
+    }
+
+    /// Queues one Event about something that each pass meets again, once an hour.
+    pub(crate) fn remind(&self, id: &ObjectId, root: &Live, note: &EventNote) {
+        let hour = self.clock.now().as_second() / 3600;
+        let what = digest::of(&json!([root.uid(), note.reason, note.message, hour]));
+        let mut reminded = self.reminded.lock().unwrap_or_else(PoisonError::into_inner);
+        if reminded.len() >= REMINDERS {
+            reminded.clear();
+        }
+        if reminded.insert(what) {
+            self.publish(id, root, note);
         }
     }
 

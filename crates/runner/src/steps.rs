@@ -4,13 +4,14 @@
 //! design.md section 2, "Children".
 
 use phased::fact::{Fate, SqlOutcome};
+use phased::plan::EventNote;
 use phased::step::{
     Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Step, text,
 };
-use phased::{Live, ObjectId, Trouble};
+use phased::{Live, ObjectId, Trouble, compare};
 use serde_json::{Map, Value, json};
 
-use crate::api::ApplyMode;
+use crate::api::{ApplyMode, Part};
 use crate::external::secret_value;
 use crate::pass::Means;
 use crate::random::{Random, password};
@@ -39,7 +40,7 @@ impl Hands<'_> {
     /// Carries one step out.
     pub(crate) async fn carry_out(&self, step: &Step, root: &Live) -> Result<Done, ApiError> {
         let (verb, kind, result) = match step {
-            Step::Apply(s) => ("apply", s.id.kind.kind, self.apply(s).await),
+            Step::Apply(s) => ("apply", s.id.kind.kind, self.apply(s, root).await),
             Step::CreateOnce(s) => ("create", s.id.kind.kind, self.create_once(s).await),
             Step::Derive(s) => ("apply", s.id.kind.kind, self.derive(s).await),
             Step::Delete(s) => ("delete", s.id.kind.kind, self.delete(s).await),
@@ -59,7 +60,7 @@ impl Hands<'_> {
         self.means.store.put(id, live.clone());
     }
 
-    async fn apply(&self, step: &Apply) -> Result<Done, ApiError> {
+    async fn apply(&self, step: &Apply, root: &Live) -> Result<Done, ApiError> {
         let mut intent = step.intent.clone();
         let force = match &step.expect {
             Expect::Absent => {
@@ -73,10 +74,30 @@ impl Hands<'_> {
                 true
             }
         };
-        let mode = ApplyMode { manager: self.manager, force };
+        let mode = ApplyMode { manager: self.manager, part: Part::Object, force };
         let live = self.means.server.apply(&step.id, &intent, &mode).await?;
         self.keep(&step.id, &live);
+        if let Some(field) = compare::difference(&step.intent, &live.value) {
+            self.tell_not_kept(&step.id, &field.spelled(&live.value), root);
+        }
         Ok(Done::Written(Some(live)))
+    }
+
+    /// A field that we sent is not in the answer: an older server drops it, or an admission webhook
+    /// changes it. It is not sent again and again, so this is where it is told.
+    fn tell_not_kept(&self, id: &ObjectId, field: &str, root: &Live) {
+        tracing::warn!(object = %id, field, "the API server did not keep a field as it was sent");
+        self.means.metrics.not_kept(id.kind.kind);
+        let note = EventNote {
+            warning: true,
+            reason: "FieldNotKept",
+            action: "Apply",
+            message: format!(
+                "{id}: the API server did not keep {field} as it was sent; an older server or an \
+                 admission webhook changes it"
+            ),
+        };
+        self.means.reporter.remind(self.root, root, &note);
     }
 
     async fn create_once(&self, step: &CreateOnce) -> Result<Done, ApiError> {
@@ -106,7 +127,7 @@ impl Hands<'_> {
         let mut intent = step.intent.clone();
         intent["metadata"]["uid"] = json!(step.uid);
         intent["data"] = Value::Object(encode(values.collect()));
-        let mode = ApplyMode { manager: self.manager, force: true };
+        let mode = ApplyMode { manager: self.manager, part: Part::Object, force: true };
         let live = self.means.server.apply(&step.id, &intent, &mode).await?;
         self.keep(&step.id, &live);
         Ok(Done::Written(Some(live)))

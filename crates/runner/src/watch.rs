@@ -10,12 +10,13 @@ use futures::StreamExt;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::{self, Event, watcher};
 use phased::{KindRef, ObjectId};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Server, live};
 use crate::backoff::Backoff;
 use crate::metrics::Metrics;
-use crate::random::Random;
+use crate::random::{Random, jitter};
 use crate::store::{Store, version};
 
 /// Receives each change of a watched object.
@@ -92,12 +93,30 @@ pub struct WatchContext {
     pub random: Arc<dyn Random>,
     /// Counters.
     pub metrics: Metrics,
+    /// How often everything is listed again, whatever the watch says.
+    pub resync: Duration,
 }
 
-/// A watch that went this long without an error has recovered. Before that its backoff goes on
-/// growing, so that a server which expires every watch at once is not listed without pause (fault
-/// catalogue G-14).
+/// How often a watch may break in a row, without an event, before it starts from a new list.
+const PATIENCE: u32 = 5;
+
+/// A watch that ran this long has recovered. Before that its backoff goes on growing, so that a
+/// server which expires every watch at once is not listed without pause (fault catalogue G-14).
 const CALM: Duration = Duration::from_secs(5);
+
+/// The same where the request itself failed, which may have taken long without being any good
+/// (G-23): longer than the longest wait for an answer, and than the longest delay.
+const LONG_CALM: Duration = Duration::from_secs(300);
+
+/// Whether all went well for so long before this error that it is the first of its row.
+fn is_first(error: &watcher::Error, quiet: Duration) -> bool {
+    match error {
+        watcher::Error::WatchFailed(_) | watcher::Error::WatchError(_) => quiet > CALM,
+        watcher::Error::InitialListFailed(_)
+        | watcher::Error::WatchStartFailed(_)
+        | watcher::Error::NoResourceVersion => quiet > LONG_CALM,
+    }
+}
 
 impl KindWatch {
     /// Watches until `stop`; failures are retried for ever at a bounded pace.
@@ -109,8 +128,9 @@ impl KindWatch {
         }
     }
 
-    /// Lists and watches. Only a version that the server no longer has starts from a new list; a
-    /// watch that broke otherwise goes on from where it was.
+    /// Lists and watches. A watch that broke goes on from where it was. A new list follows a version
+    /// that the server no longer has, a watch that breaks again and again, and the end of the
+    /// resync: no event is needed for ever (fault catalogue G-12, G-15).
     async fn follow_for_ever(&self, context: &WatchContext) {
         let mut failures = 0u32;
         loop {
@@ -118,28 +138,30 @@ impl KindWatch {
                 label_selector: self.selection.asked(),
                 ..watcher::Config::default()
             };
-            let mut events = watcher(context.server.api(self.kind, &self.scope), config).boxed();
+            let mut events =
+                watcher(context.server.streams(self.kind, &self.scope), config).boxed();
             let mut listing = Listing::default();
-            let mut quiet_since = tokio::time::Instant::now();
-            while let Some(event) = events.next().await {
-                let fresh = match event {
+            let mut quiet_since = Instant::now();
+            let mut unheard = 0;
+            while let Ok(Some(event)) = timeout_at(listing.ends, events.next()).await {
+                let error = match event {
                     Ok(event) => {
+                        unheard = 0;
                         self.take_in(context, &mut listing, event);
                         continue;
                     }
-                    Err(error) => {
-                        if quiet_since.elapsed() > CALM {
-                            failures = 0;
-                        }
-                        self.report(context, &error);
-                        is_expired(&error)
-                    }
+                    Err(error) => error,
                 };
+                if is_first(&error, quiet_since.elapsed()) {
+                    failures = 0;
+                }
+                self.report(context, &error);
                 failures = failures.saturating_add(1);
+                unheard += 1;
                 let delay = Backoff::WORLD.delay(failures, context.random.as_ref());
                 tokio::time::sleep(delay).await;
-                quiet_since = tokio::time::Instant::now();
-                if fresh {
+                quiet_since = Instant::now();
+                if is_expired(&error) || unheard >= PATIENCE {
                     break;
                 }
             }
@@ -147,14 +169,19 @@ impl KindWatch {
     }
 
     fn report(&self, context: &WatchContext, error: &watcher::Error) {
-        context.metrics.watch_failed(self.kind.kind);
-        tracing::warn!(kind = self.kind.kind, scope = %self.scope, %error, "watch failed");
+        let (kind, scope) = (self.kind.kind, &self.scope);
+        context.metrics.watch_failed(kind);
+        if code_of(error) == Some(404) {
+            tracing::warn!(kind, scope, "not served: its definition is waited for");
+        } else {
+            tracing::warn!(kind, scope, %error, "watch failed");
+        }
     }
 
     fn take_in(&self, context: &WatchContext, listing: &mut Listing, event: Event<DynamicObject>) {
         match event {
             Event::Init => {
-                *listing = Listing { mark: context.store.mark(), held: BTreeSet::new() };
+                *listing = Listing { mark: context.store.mark(), ..Listing::default() };
             }
             Event::InitApply(object) => {
                 if let Some(id) = self.put(context, object) {
@@ -168,6 +195,8 @@ impl KindWatch {
                     context.listener.changed(&id, &live);
                 }
                 context.metrics.listed(self.kind.kind);
+                let resync = context.resync.mul_f64(jitter(context.random.as_ref(), 0.1));
+                listing.ends = Instant::now() + resync;
             }
             Event::Apply(object) => {
                 self.put(context, object);
@@ -219,18 +248,34 @@ impl KindWatch {
     }
 }
 
-#[derive(Default)]
+/// A list, while it is taken in and while the watch that follows it lasts.
 struct Listing {
     mark: u64,
     held: BTreeSet<ObjectId>,
+    /// When the next list is due.
+    ends: Instant,
+}
+
+impl Default for Listing {
+    fn default() -> Self {
+        // Longer than any process lives: a list that is under way is not begun anew.
+        let ends = Instant::now() + Duration::from_secs(30 * 365 * 86400);
+        Self { mark: 0, held: BTreeSet::new(), ends }
+    }
 }
 
 /// Whether the server answered that it no longer has the version, as HTTP code: kube's watcher
 /// would ask for the same version for ever.
 fn is_expired(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(_)) && code_of(error) == Some(410)
+}
+
+/// The HTTP code of a request that was refused.
+fn code_of(error: &watcher::Error) -> Option<u16> {
     match error {
-        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 410,
-        _ => false,
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
     }
 }
 
