@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod other;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +12,12 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use phased::child::{Desired, INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Owner, Standing};
+use phased::fact::Reach;
 use phased::ladder::LadderDoc;
+use phased::plan::EventNote;
 use phased::{
-    Controller, KindRef, Live, ObjectId, Observed, Plan, Settings, StatusWrite, Trigger, Trouble,
-    Wake, Want, Watch,
+    Controller, KindRef, Live, ObjectId, Observed, Plan, Question, Settings, StatusWrite, Trigger,
+    Trouble, Wake, Want, Watch,
 };
 use runner::clock::Clock;
 use runner::external::dial::{Dialer, Stream};
@@ -21,6 +25,7 @@ use runner::random::SeededRandom;
 use runner::{Config, Environment, Limits, Runner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sim::faults::{Effect, Match, Often, Rule};
 use sim::service::Handle;
 use sim::world::World;
 use tokio::task::JoinHandle;
@@ -50,6 +55,9 @@ struct ToySpec {
     text: String,
     #[serde(default)]
     panics: bool,
+    /// Asks somebody who never answers, for this many seconds.
+    #[serde(default)]
+    asks: u32,
 }
 
 /// Wants one ConfigMap with the text; Ready once it is there.
@@ -85,6 +93,9 @@ impl Controller for ToyController {
     fn plan(observed: &Observed<Toy>) -> Plan {
         assert!(!observed.resource.spec.panics, "asked to panic");
         let root = &observed.root;
+        if let Some(asking) = asking(observed) {
+            return asking;
+        }
         let id = child_of(root);
         let owner = Owner {
             name: name_of(root),
@@ -110,6 +121,14 @@ impl Controller for ToyController {
             None => (state, detail),
         };
         plan.status = status(root, state, &detail);
+        if state == "Ready" && plan.status.is_some() {
+            plan.events.push(EventNote {
+                warning: false,
+                reason: "ToyReady",
+                action: "Settle",
+                message: "the toy is ready".to_owned(),
+            });
+        }
         plan
     }
 
@@ -122,6 +141,24 @@ impl Controller for ToyController {
         Plan { status, wake: Wake::after(now, 60), ..Plan::idle() }
     }
 }
+
+/// A plan that waits for somebody who does not answer, if the toy asks one.
+fn asking(observed: &Observed<Toy>) -> Option<Plan> {
+    let timeout_seconds = observed.resource.spec.asks;
+    let silent = Reach::Tcp { host: SILENT.to_owned(), port: 1, timeout_seconds };
+    let question = Question::Reach(silent);
+    if timeout_seconds == 0 {
+        return None;
+    }
+    if observed.facts.contains_key(&question) {
+        let status = status(&observed.root, "Unanswered", "");
+        return Some(Plan { status, wake: Wake::after(observed.now, 60), ..Plan::idle() });
+    }
+    Some(Plan { asks: vec![question], ..Plan::idle() })
+}
+
+/// A host that takes connections and says nothing.
+const SILENT: &str = "silent";
 
 fn name_of(root: &Live) -> String {
     root.metadata.name.clone().unwrap_or_default()
@@ -156,10 +193,13 @@ fn status(root: &Live, state: &str, detail: &str) -> Option<StatusWrite> {
     })
 }
 
+/// User name of the operator.
+pub(crate) const OPERATOR: &str = "toy-operator";
+
 /// A simulated world that serves toys.
 pub(crate) struct Bench {
     pub(crate) world: World,
-    driver: JoinHandle<()>,
+    driver: Option<JoinHandle<()>>,
 }
 
 /// A running runner.
@@ -169,6 +209,19 @@ pub(crate) struct Operator {
     pub(crate) health: runner::health::Health,
     pub(crate) stop: CancellationToken,
     pub(crate) task: JoinHandle<()>,
+}
+
+impl Operator {
+    /// The sum of a metric over its labels.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let text = self.metrics.text();
+        let of_name =
+            |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
+        text.lines()
+            .filter(of_name)
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
+    }
 }
 
 struct WorldClock(World);
@@ -182,21 +235,51 @@ impl Clock for WorldClock {
 struct Nowhere;
 
 impl Dialer for Nowhere {
-    fn dial<'a>(&'a self, _: &'a str, _: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
-        Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
+    fn dial<'a>(&'a self, host: &'a str, _: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            match host {
+                SILENT => std::future::pending().await,
+                _ => Err(io::ErrorKind::ConnectionRefused.into()),
+            }
+        })
     }
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
+        let bench = Self::without_definition();
+        bench.define();
+        bench
+    }
+
+    pub(crate) fn without_definition() -> Self {
         let world = World::new(7);
-        let driver = world.spawn();
-        world.apply(CRD).expect("the definition is accepted");
+        let driver = Some(world.spawn());
         Self { world, driver }
     }
 
+    /// Without built-in controllers, which look at every object: nothing collects what is orphaned.
+    pub(crate) fn of_api_only() -> Self {
+        let bench = Self { world: World::new(7), driver: None };
+        bench.define();
+        bench
+    }
+
+    /// Installs the definition of the toy.
+    pub(crate) fn define(&self) {
+        self.world.apply(CRD).expect("the definition is accepted");
+    }
+
     pub(crate) fn operator(&self, limits: Limits) -> Operator {
-        let handle = self.world.cluster.client("toy-operator");
+        self.operator_of(limits, |runner| runner.with::<ToyController>())
+    }
+
+    pub(crate) fn operator_of(
+        &self,
+        limits: Limits,
+        controllers: impl FnOnce(Runner) -> Runner,
+    ) -> Operator {
+        let handle = self.world.cluster.client(OPERATOR);
         let environment = Environment {
             client: kube::Client::new(handle.service(), "default"),
             clock: Arc::new(WorldClock(self.world.clone())),
@@ -204,7 +287,7 @@ impl Bench {
             dialer: Arc::new(Nowhere),
         };
         let config = Config { limits, ..Config::default() };
-        let runner = Runner::new(environment, config).with::<ToyController>();
+        let runner = controllers(Runner::new(environment, config));
         let (metrics, health) = (runner.metrics(), runner.health());
         let stop = CancellationToken::new();
         let task = tokio::spawn(runner.run(stop.clone()));
@@ -245,6 +328,24 @@ impl Bench {
             .await
     }
 
+    /// How many of these requests the operator has sent.
+    pub(crate) fn requests(&self, verb: &str, plural: &str) -> usize {
+        self.world.cluster.with(|core| {
+            let sent = core.faults.log().iter().filter(|entry| {
+                core.faults.client_name(entry.client) == OPERATOR
+                    && entry.verb == verb
+                    && entry.path.split('?').next().unwrap_or_default().contains(plural)
+            });
+            sent.count()
+        })
+    }
+
+    /// Adds a rule for requests of the operator.
+    pub(crate) fn fault(&self, when: Match, often: Often, effect: Effect) -> usize {
+        let rule = Rule::new(when.by(OPERATOR), often, effect);
+        self.world.cluster.with(|core| core.faults.add(rule))
+    }
+
     pub(crate) fn writes(&self) -> usize {
         self.world.cluster.with(|core| core.faults.write_log().count())
     }
@@ -252,8 +353,22 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        self.driver.abort();
+        if let Some(driver) = &self.driver {
+            driver.abort();
+        }
     }
+}
+
+/// Waits, in virtual time, until `holds`; answers whether it did.
+pub(crate) async fn wait(bench: &Bench, longest: Duration, holds: impl Fn() -> bool) -> bool {
+    let began = tokio::time::Instant::now();
+    while began.elapsed() < longest {
+        if holds() {
+            return true;
+        }
+        bench.world.run_for(Duration::from_millis(100)).await;
+    }
+    holds()
 }
 
 /// Runs a test under virtual time on one thread.
