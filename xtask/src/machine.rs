@@ -48,6 +48,7 @@ pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "steadfast", target: "demo", needs: "PostgreSQL and kubectl" },
     MachineTest { package: "steadfast", target: "demo_ends", needs: "PostgreSQL" },
     MachineTest { package: "steadfast", target: "demo_template", needs: "PostgreSQL" },
+    MachineTest { package: "steadfast", target: "search_path", needs: "PostgreSQL" },
     MachineTest { package: "steadfast", target: "real_cluster", needs: BOTH },
     MachineTest { package: "steadfast", target: "real_permissions", needs: BOTH },
     MachineTest { package: "steadfast", target: "node_database", needs: NODE },
