@@ -63,6 +63,7 @@ impl Recorder {
     ) {
         let mut about = reference(pod);
         about.field_path = Some(format!("spec.containers{{{name}}}"));
+        // A full queue, or a node that is stopping: Events are lost rather than waited for.
         let _ = self.0.try_send(Note { speaker: Speaker::Kubelet, tone, about, reason, message });
     }
 
@@ -75,6 +76,7 @@ impl Recorder {
         reason: &'static str,
         message: String,
     ) {
+        // A full queue, or a node that is stopping: Events are lost rather than waited for.
         let _ = self.0.try_send(Note { speaker, tone, about: reference(pod), reason, message });
     }
 }

@@ -64,6 +64,7 @@ impl Keeper {
         let taken = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((mut child, stdin)) = taken {
             drop(stdin);
+            // It has done its work or is gone; there is nothing left to do about either.
             let _ = child.wait();
         }
     }

@@ -28,6 +28,7 @@ struct Inner {
 impl LogFile {
     /// Begins an empty log, replacing what was there.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        // Usually there is none.
         let _ = fs::remove_file(older(path));
         let inner = Inner { path: path.to_path_buf(), file: begin(path)?, written: 0 };
         Ok(Self { inner: Arc::new(Mutex::new(inner)) })

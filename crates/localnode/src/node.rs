@@ -139,6 +139,7 @@ impl LocalNode {
         }
         self.others.shutdown().await;
         let goodbye = registration::deregister(&self.context.client, &self.context.node_name);
+        // A node object that stays is told dead by its lease; a server that is away must not hold us up.
         let _ = tokio::time::timeout(GOODBYE, goodbye).await;
         let keeper = self.context.starter.keeper.clone();
         tokio::task::spawn_blocking(move || keeper.finish()).await.unwrap_or_default();

@@ -127,6 +127,7 @@ impl Subject<'_> {
             .await
             .map_err(|error| format!("Get \"http://{target}{path}\": {error}"))?;
         let mut answer = Vec::new();
+        // The first line is judged as far as it came.
         let _ = (&mut stream).take(64).read_to_end(&mut answer).await;
         judge_http(&String::from_utf8_lossy(&answer))
     }

@@ -155,6 +155,7 @@ impl Running {
     pub(crate) async fn wait(&mut self) -> Exit {
         self.ended().await;
         for pump in self.pumps.drain(..) {
+            // Whoever inherited the pipe may keep it open for ever; what came in time is in the log.
             let _ = tokio::time::timeout(LAST_WORDS, pump).await;
         }
         self.exit.unwrap_or(Exit::with_code(255))
@@ -163,6 +164,7 @@ impl Running {
     async fn ended(&mut self) {
         if self.exit.is_none() {
             let exit = self.child.wait().await.map_or(Exit::with_code(255), Exit::of);
+            // A group without a process left is no error.
             let _ = killpg(self.process(), Signal::SIGKILL);
             self.keeper.forget(self.pid);
             self.exit = Some(exit);
@@ -175,6 +177,7 @@ impl Running {
         match tokio::time::timeout(grace, self.wait()).await {
             Ok(exit) => exit,
             Err(_) => {
+                // It may have ended in this moment.
                 let _ = killpg(self.process(), Signal::SIGKILL);
                 self.wait().await
             }
@@ -183,6 +186,7 @@ impl Running {
 
     fn signal(&self, signal: Signal) {
         if self.exit.is_none() {
+            // It may have ended in this moment.
             let _ = kill(self.process(), signal);
         }
     }
@@ -195,6 +199,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.exit.is_none() {
+            // It may have ended in this moment, and there is nobody to tell.
             let _ = match self.on_drop {
                 Signal::SIGKILL => killpg(self.process(), Signal::SIGKILL),
                 gentle => kill(self.process(), gentle),
@@ -231,6 +236,7 @@ pub(crate) async fn sweep(folder: &Path) {
             return;
         }
         for stray in strays {
+            // It may be gone; the next look shows who is left.
             let _ = kill(stray, Signal::SIGKILL);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

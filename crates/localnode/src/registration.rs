@@ -104,7 +104,9 @@ pub(crate) async fn deregister(client: &Client, name: &str) {
     if let Err(error) = nodes.delete(name, &DeleteParams::default()).await {
         tracing::debug!(%error, "the node's object could not be removed");
     }
-    let _ = leases.delete(name, &DeleteParams::default()).await;
+    if let Err(error) = leases.delete(name, &DeleteParams::default()).await {
+        tracing::debug!(%error, "the node's lease could not be removed");
+    }
 }
 
 #[cfg(test)]

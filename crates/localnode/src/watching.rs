@@ -91,6 +91,7 @@ impl Watching {
             post.wanted.send_replace(Wanted::NodeStops);
         }
         for mut post in posts {
+            // Its panic, if there was one, has been printed; the pod is over either way.
             let _ = (&mut post.task).await;
         }
     }
@@ -155,6 +156,7 @@ impl Watching {
         }
         let pod = Arc::new(pod);
         if let Some(scheduler) = &self.scheduler {
+            // A scheduler that is gone ends with the node.
             let _ = scheduler.send(Seen::Pod(Arc::clone(&pod))).await;
         }
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
@@ -200,6 +202,7 @@ impl Watching {
         );
         let task = tokio::spawn(async move {
             for mut post in earlier {
+                // Its panic, if there was one, has been printed; the pod is over either way.
                 let _ = (&mut post.task).await;
             }
             worker.run().await;
@@ -213,6 +216,7 @@ impl Watching {
             self.retired.push(post);
         }
         if let Some(scheduler) = &self.scheduler {
+            // A scheduler that is gone ends with the node.
             let _ = scheduler.send(Seen::Gone(uid)).await;
         }
     }

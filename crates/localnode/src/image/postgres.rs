@@ -163,6 +163,7 @@ impl Surroundings {
         stop: &mut StopListener,
     ) -> Result<(), Ended> {
         let password_file = self.folder.join("pw");
+        // One that an earlier try left; usually there is none.
         let _ = fs::remove_file(&password_file);
         write_private(&password_file, format!("{}\n", settings.password).as_bytes(), self.owner())
             .map_err(|error| {
@@ -178,7 +179,9 @@ impl Surroundings {
         );
         let exit =
             self.run(&self.program(&self.bin_dir.join("initdb"), &arguments), "", stop).await;
-        let _ = fs::remove_file(&password_file);
+        if let Err(error) = fs::remove_file(&password_file) {
+            tracing::warn!(%error, "the password file of initdb could not be removed");
+        }
         ok_or_ended(exit)
     }
 

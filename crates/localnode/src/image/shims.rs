@@ -47,6 +47,7 @@ impl Surroundings {
         let words = |name: &str| {
             let path = self.folder.join(name);
             let text = fs::read_to_string(&path).ok()?;
+            // In a folder of our own, what could be read can be removed.
             let _ = fs::remove_file(path);
             Some(text.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>())
         };

@@ -28,6 +28,7 @@ pub(crate) fn write(
         .and_then(|name| name.to_str()?.strip_prefix("..v")?.parse::<u64>().ok())
         .map_or(1, |number| number + 1);
     let name = format!("..v{version}");
+    // What an interrupted write left; usually there is nothing.
     let _ = fs::remove_dir_all(folder.join(&name));
     create_folder(&folder.join(&name), 0o755, owner)?;
     for (path, content) in files {
@@ -43,6 +44,7 @@ pub(crate) fn write(
 
 fn swap_link(folder: &Path, version: &str) -> io::Result<()> {
     let fresh = folder.join("..data_tmp");
+    // What an interrupted write left; usually there is nothing.
     let _ = fs::remove_file(&fresh);
     symlink(version, &fresh)?;
     fs::rename(&fresh, folder.join(CURRENT))

@@ -66,6 +66,7 @@ impl Worker {
         std::fs::create_dir_all(&self.folder)?;
         let path = self.folder.join(format!("l{index}"));
         // The log of the run before is kept beside the new one.
+        // There is none before the first run.
         let _ = std::fs::rename(&path, self.folder.join(format!("l{index}.previous")));
         let log = LogFile::create(&path)?;
         let root = self.container_folder(index);
@@ -332,6 +333,7 @@ impl Run {
         };
         let message = refusal.unwrap_or_else(|| self.message(exit));
         let ending = Ending { exit, reason, message, started, finished: now(), run: self.number };
+        // A worker that is gone has no more use for it.
         let _ = news.send(News::Ended(index, ending));
     }
 
