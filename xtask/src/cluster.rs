@@ -80,10 +80,9 @@ fn build(node: bool) -> Result<()> {
         found.kube_apiserver.display()
     );
     if node {
-        node::ensure()?;
-        for recipe in images::ALL {
-            println!("image {} at {}", recipe.name(), recipe.ensure()?.display());
-        }
+        let store = node::ensure_images(&node::ensure()?)?;
+        let names: Vec<_> = images::ALL.iter().flat_map(|recipe| recipe.names).copied().collect();
+        println!("images {} at {}", names.join(", "), store.display());
     }
     Ok(())
 }
@@ -94,8 +93,7 @@ async fn up(with_node: bool) -> Result<()> {
         build(true)?;
         let program = std::env::current_exe().context("find this program")?;
         let volumes = (program, ["cluster", "volumes"].map(str::to_owned).to_vec());
-        let images = images::ALL.to_vec();
-        site.up_with_node(&binaries, &options, &NodeSetup { images, volumes }).await?
+        site.up_with_node(&binaries, &options, &NodeSetup { volumes }).await?
     } else {
         site.up(&binaries, &options).await?
     };

@@ -36,6 +36,7 @@ pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "testbed", target: "lifetime", needs: CONTROL_PLANE },
     MachineTest { package: "testbed", target: "node", needs: NODE },
     MachineTest { package: "testbed", target: "node_lifetime", needs: NODE },
+    MachineTest { package: "testbed", target: "postgres_image", needs: NODE },
     MachineTest { package: "testbed", target: "stand_in", needs: CONTROL_PLANE },
     MachineTest { package: "sim", target: "conformance", needs: CONTROL_PLANE },
     MachineTest { package: "sim", target: "kubectl", needs: "kubectl" },

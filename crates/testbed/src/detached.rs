@@ -19,7 +19,7 @@ use crate::cache;
 use crate::control_plane::config_from;
 use crate::launch::{Plant, Programs, is_port_conflict};
 use crate::layout::Layout;
-use crate::node::{Ground, Network, NodeSetup, Standing};
+use crate::node::{Holder, Network, NodeSetup, Standing};
 use crate::options::Options;
 use crate::programs::Group;
 
@@ -39,7 +39,7 @@ pub struct Cluster {
     pub processes: Vec<Process>,
     /// What the node leaves on the machine.
     #[serde(default)]
-    ground: Option<Ground>,
+    network: Option<Holder>,
 }
 
 impl Cluster {
@@ -157,8 +157,8 @@ impl Site {
         for process in running.iter().rev() {
             end(process).await?;
         }
-        if let Some(ground) = &cluster.ground {
-            ground.clean()?;
+        if let Some(holder) = &cluster.network {
+            holder.clean()?;
         }
         fs::remove_dir_all(self.folder.join(STATE)).context("remove the cluster's contents")?;
         Ok(running.len())
@@ -223,7 +223,7 @@ async fn start(
         url: format!("https://{}", plant.server()),
         kubeconfig: plant.layout.admin_kubeconfig(),
         processes: processes(&plant, &programs, node.as_ref())?,
-        ground: node.as_ref().map(Standing::ground),
+        network: node.as_ref().map(Standing::holder),
     };
     let text = serde_json::to_vec_pretty(&cluster).context("write the cluster's record")?;
     fs::write(record(folder), text).context("write the cluster's record")?;

@@ -1,19 +1,22 @@
 //! A real node runs pods: probes, commands, port-forward, names, Services, volumes.
 
+#[path = "pods/asking.rs"]
+mod asking;
 mod pods;
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use asking::{idler, query};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Service};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions::is_deleted};
 use kube::{Api, ResourceExt};
-use pods::{PATIENCE, database, exec, idler, query};
+use pods::{PATIENCE, database, exec};
 use serde_json::{Value, json};
 use testbed::binaries::KUBERNETES_VERSION;
-use testbed::images::POSTGRES_15;
+use testbed::images::{PAUSE, POSTGRES_15, Recipe};
 use testbed::node::{CONTAINERD_VERSION, STORAGE_CLASS};
 use testbed::{Cluster, node};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -240,6 +243,20 @@ async fn a_volume_grows_and_goes_with_its_claim() -> Result<()> {
     tokio::time::timeout(PATIENCE, change).await.context("the volume is still there")??;
     ensure!(!file.exists(), "the volume's folder is still there");
     Ok(())
+}
+
+#[tokio::test]
+async fn an_image_of_a_tests_own_is_loaded() -> Result<()> {
+    let Some((cluster, namespace)) = place("own").await? else { return Ok(()) };
+    let own = Recipe { names: &["steadfast.dev/own:1"], ..PAUSE };
+    own.ensure()?;
+    cluster.load(&own).await?;
+    let pods = Api::<Pod>::namespaced(cluster.plane().client().await?, &namespace);
+    let pod = json!({
+        "metadata": {"name": "own"},
+        "spec": {"containers": [{"name": "own", "image": "steadfast.dev/own:1"}]},
+    });
+    pods::run(&pods, pod).await
 }
 
 #[tokio::test]

@@ -1,19 +1,24 @@
 //! A node goes with its starter, whole; a detached one stays until it is taken down; several stand side by side.
 
+#[path = "pods/asking.rs"]
+mod asking;
 mod pods;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use asking::{idler, query};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
-use pods::{PATIENCE, exec, idler};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use pods::{PATIENCE, exec};
 use serde_json::json;
 use testbed::detached::{Process, Site};
 use testbed::images::POSTGRES_15;
@@ -87,36 +92,79 @@ async fn starter() -> Result<()> {
     bail!("nobody killed the starter before its input ended")
 }
 
-#[test]
-fn a_killed_starter_leaves_nothing_behind() -> Result<()> {
-    if !node::require_or_skip(&[POSTGRES_15])? {
-        return Ok(());
-    }
-    let mut starter = Command::new(std::env::current_exe()?)
+/// A process with a cluster in which a pod runs.
+struct Started {
+    process: Child,
+    // Kept open: the process writes to it.
+    _output: BufReader<ChildStderr>,
+    mark: String,
+    folder: PathBuf,
+}
+
+fn start() -> Result<Started> {
+    let mut process = Command::new(std::env::current_exe()?)
         .args(["--exact", "starter"])
         .env(STARTER, "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()?;
-    let output = BufReader::new(starter.stderr.take().context("a pipe was asked for")?);
-    let told = output
-        .lines()
-        .map_while(Result::ok)
-        .find_map(|line| Some(line.strip_prefix("started ")?.to_owned()));
+    let mut output = BufReader::new(process.stderr.take().context("a pipe was asked for")?);
+    let mut lines = output.by_ref().lines().map_while(Result::ok);
+    let told = lines.find_map(|line| Some(line.strip_prefix("started ")?.to_owned()));
     let told = told.context("the starter ended before its pod ran")?;
     let (mark, folder) = told.split_once(' ').context("a mark and a folder")?;
-    let folder = PathBuf::from(folder);
-    let seen = traces(mark, &folder);
+    let (mark, folder) = (mark.to_owned(), PathBuf::from(folder));
+    Ok(Started { process, _output: output, mark, folder })
+}
+
+#[test]
+fn a_killed_starter_leaves_nothing_behind() -> Result<()> {
+    if !node::require_or_skip(&[POSTGRES_15])? {
+        return Ok(());
+    }
+    let Started { mut process, mark, folder, .. } = start()?;
+    let seen = traces(&mark, &folder);
     for kind in ["process", "link", "control group", "folder"] {
         ensure!(seen.iter().any(|trace| trace.starts_with(kind)), "no {kind} in {seen:?}");
     }
     ensure!(seen.iter().any(|trace| trace.contains("sleep infinity")), "no pod in {seen:?}");
 
-    starter.kill()?;
-    starter.wait()?;
-    let gone = wait_until("for every trace to go", || traces(mark, &folder).is_empty());
-    gone.with_context(|| format!("{:?} is left", traces(mark, &folder)))
+    process.kill()?;
+    process.wait()?;
+    let gone = wait_until("for every trace to go", || traces(&mark, &folder).is_empty());
+    gone.with_context(|| format!("{:?} is left", traces(&mark, &folder)))
+}
+
+/// Number of the guard that cleans up after a process: its child with that name.
+fn guard(starter: u32) -> Result<i32> {
+    for entry in fs::read_dir("/proc")?.map_while(Result::ok) {
+        let read = |name: &str| fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        let parent = read("stat").rsplit_once(") ").map(|(_, rest)| rest.to_owned());
+        let parent = parent.and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+        if parent == Some(starter) && read("cmdline").contains("testbed-guard") {
+            return Ok(entry.file_name().to_string_lossy().parse()?);
+        }
+    }
+    bail!("process {starter} has no guard")
+}
+
+#[tokio::test]
+async fn what_a_killed_guard_leaves_is_removed_by_the_next_cluster() -> Result<()> {
+    if !node::require_or_skip(&[POSTGRES_15])? {
+        return Ok(());
+    }
+    let Started { mut process, mark, folder, .. } = start()?;
+    killpg(Pid::from_raw(guard(process.id())?), Signal::SIGKILL)?;
+    process.kill()?;
+    process.wait()?;
+    let runs = || traces(&mark, &folder).iter().any(|trace| trace.starts_with("process"));
+    wait_until("for the node to end without its guard", || !runs())?;
+
+    let _next = Cluster::start(ClusterOptions { nodes: 0, ..ClusterOptions::default() }).await?;
+    let left = traces(&mark, &folder);
+    ensure!(left.is_empty(), "{left:?} is left");
+    Ok(())
 }
 
 #[tokio::test]
@@ -140,7 +188,7 @@ async fn two_nodes_share_a_cluster_and_leave_nothing_behind() -> Result<()> {
     for (asker, other) in [("node-1", "node-2"), ("node-2", "node-1")] {
         let address = pods.get(other).await?.status.and_then(|status| status.pod_ip);
         let address = address.context("a running pod has an address")?;
-        let answer = pods::query(&pods, asker, &address, "SELECT 40 + 2").await?;
+        let answer = query(&pods, asker, &address, "SELECT 40 + 2").await?;
         ensure!(answer == "42", "{asker} asked {other}: {answer}");
         // The name server is on the first node alone.
         let found = exec(&pods, asker, &["getent", "hosts", "kubernetes.default"]).await?;
@@ -162,7 +210,7 @@ async fn a_detached_node_stays_until_it_is_taken_down() -> Result<()> {
     let note = folder.path().join("volumes-called-with");
     let script = format!("echo \"$@\" >'{}'; exec sleep infinity", note.display());
     let volumes = ("/bin/sh".into(), ["-c", &script, "volumes"].map(str::to_owned).to_vec());
-    let setup = NodeSetup { images: Vec::new(), volumes };
+    let setup = NodeSetup { volumes };
     let cluster = site.up_with_node(&binaries, &Options::default(), &setup).await?;
     ensure!(cluster.processes.iter().all(Process::runs), "{cluster:?}");
     let nodes = Api::<Node>::all(cluster.client().await?).list(&ListParams::default()).await?;

@@ -1,8 +1,8 @@
-# prepare ROOT: before the packages are unpacked.
+# In the image's root, before the packages are configured.
 set -eu
-mkdir -p "$1/etc/postgresql-common"
+mkdir -p /etc/postgresql-common
 # The image makes its database when it starts, in the folder that it is told.
-echo 'create_main_cluster = false' >"$1/etc/postgresql-common/createcluster.conf"
+echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
 # The official image's numbers; volumes of other people's manifests rely on them.
-echo 'postgres:x:999:999::/var/lib/postgresql:/bin/bash' >>"$1/etc/passwd"
-echo 'postgres:x:999:' >>"$1/etc/group"
+echo 'postgres:x:999:999::/var/lib/postgresql:/bin/bash' >>/etc/passwd
+echo 'postgres:x:999:' >>/etc/group

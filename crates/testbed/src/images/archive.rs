@@ -1,35 +1,52 @@
-//! The archive that containerd imports: layers, settings and names, in the form of `docker save`.
+//! What containerd imports: layers, settings and names, in the form of `docker save`. Kept as a folder that shares
+//! its layers with the cache, and packed only on its way into containerd.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Recipe, build};
+use super::Recipe;
 
-/// Packs layers into an image's archive.
-pub(super) fn write(recipe: &Recipe, layers: &[PathBuf], path: &Path) -> Result<()> {
-    let parent = path.parent().context("an archive lies in a folder")?;
-    let folder = tempfile::tempdir_in(parent).context("make a folder for the archive")?;
+/// Lays an image out in a new folder.
+pub(super) fn write(recipe: &Recipe, layers: &[PathBuf], folder: &Path) -> Result<()> {
+    fs::create_dir(folder).context("make a folder for the image")?;
     let mut names = Vec::new();
     let mut digests = Vec::new();
     for (index, layer) in layers.iter().enumerate() {
         let name = format!("{index}.tar");
         // Not a copy: layers are large, and the folder is on the layers' own disk.
-        fs::hard_link(layer, folder.path().join(&name)).context("link a layer")?;
+        fs::hard_link(layer, folder.join(&name)).context("link a layer")?;
         digests.push(format!("sha256:{}", file_digest(layer)?));
         names.push(name);
     }
     let manifest = json!([{"Config": "config.json", "RepoTags": recipe.names, "Layers": names}]);
-    save(folder.path(), "config.json", &config(recipe, &digests)?)?;
-    save(folder.path(), "manifest.json", &manifest)?;
-    let mut tar = Command::new("tar");
-    tar.arg("-C").arg(folder.path()).arg("-cf").arg(path).args(["manifest.json", "config.json"]);
-    build::run(tar.args(&names))
+    save(folder, "config.json", &config(recipe, &digests)?)?;
+    save(folder, "manifest.json", &manifest)
+}
+
+/// Packs an image's folder into the standard input of `ctr … images import -`.
+pub(crate) fn feed(folder: &Path, import: &mut Command) -> Result<()> {
+    let mut tar = Command::new("tar")
+        .arg("-C")
+        .arg(folder)
+        .args(["-cf", "-", "."])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("start tar")?;
+    let packed = tar.stdout.take().context("a pipe was asked for")?;
+    let output = import.stdin(packed).output();
+    let packing = tar.wait().context("wait for tar")?;
+    let output = output.with_context(|| format!("run {import:?}"))?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{import:?} ended with {}: {complaint}", output.status);
+    ensure!(packing.success(), "tar ended with {packing}");
+    Ok(())
 }
 
 fn config(recipe: &Recipe, digests: &[String]) -> Result<Value> {

@@ -10,7 +10,20 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Base, File, Recipe, archive, folder};
 
-/// Builds an image's archive and puts it in place when it is whole.
+/// What every image of Debian packages is made with; part of a recipe's digest.
+pub(super) const OPTIONS: [&str; 8] = [
+    "--quiet",
+    "--mode=root",
+    "--variant=essential",
+    "--aptopt=Apt::Install-Recommends \"false\"",
+    // The folders of sockets and locks there are part of the official images.
+    "--skip=cleanup/run",
+    "--dpkgopt=path-exclude=/usr/share/man/*",
+    "--dpkgopt=path-exclude=/usr/share/doc/*",
+    "--dpkgopt=path-exclude=/usr/share/locale/*",
+];
+
+/// Builds an image and puts it in place when it is whole.
 pub(super) fn build(recipe: &Recipe) -> Result<PathBuf> {
     let folder = folder()?;
     fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
@@ -28,9 +41,9 @@ pub(super) fn build(recipe: &Recipe) -> Result<PathBuf> {
     if !recipe.files.is_empty() {
         layers.push(file_layer(recipe.files, work.path())?);
     }
-    let unfinished = work.path().join("image.tar");
+    let unfinished = work.path().join("image");
     archive::write(recipe, &layers, &unfinished)?;
-    let path = recipe.archive()?;
+    let path = recipe.place()?;
     fs::rename(&unfinished, &path).context("put the image in place")?;
     Ok(path)
 }
@@ -53,16 +66,12 @@ fn base_layer(recipe: &Recipe, folder: &Path, work: &Path) -> Result<PathBuf> {
 }
 
 fn debian(suite: &str, packages: &[&str], work: &Path, layer: &Path) -> Result<()> {
-    let script = |name: &str| format!("sh '{}' \"$1\"", work.join(name).display());
+    // In the image's own root: an absolute link there must not lead out to this machine.
+    let script = |name: &str| format!("chroot \"$1\" /bin/sh <'{}'", work.join(name).display());
     let mut command = Command::new("mmdebstrap");
     command
-        .args(["--quiet", "--mode=root", "--variant=essential"])
+        .args(OPTIONS)
         .arg(format!("--include={}", packages.join(",")))
-        .arg("--aptopt=Apt::Install-Recommends \"false\"")
-        .args(
-            ["man", "doc", "locale"]
-                .map(|name| format!("--dpkgopt=path-exclude=/usr/share/{name}/*")),
-        )
         .arg(format!("--essential-hook={}", script("prepare.sh")))
         .arg(format!("--customize-hook={}", script("finish.sh")))
         .arg(suite)

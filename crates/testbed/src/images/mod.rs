@@ -7,6 +7,7 @@ mod archive;
 mod build;
 mod recipes;
 
+pub(crate) use archive::feed;
 pub use recipes::{ALL, PAUSE, POSTGRES_15, POSTGRES_17};
 
 use std::path::PathBuf;
@@ -38,9 +39,9 @@ pub enum Base {
         suite: &'static str,
         /// Names of the packages.
         packages: &'static [&'static str],
-        /// Shell script run before the packages are unpacked; `$1` is the root folder.
+        /// Shell script run in the image's root when only the essential packages are there.
         prepare: &'static str,
-        /// Shell script run at the end.
+        /// Shell script run in the image's root at the end.
         finish: &'static str,
     },
     /// One static program.
@@ -64,12 +65,12 @@ pub struct File {
 }
 
 impl Recipe {
-    /// The image's archive, if it is built.
+    /// The image's folder, if it is built.
     pub fn built(&self) -> Option<PathBuf> {
-        self.archive().ok().filter(|path| path.is_file())
+        self.place().ok().filter(|path| path.is_dir())
     }
 
-    /// The image's archive, or what to do about its absence.
+    /// The image's folder, or what to do about its absence.
     ///
     /// # Errors
     /// It is not built.
@@ -79,7 +80,7 @@ impl Recipe {
         })
     }
 
-    /// The image's archive, built if it is missing. A second process waits for the first one's build.
+    /// The image's folder, built if it is missing. A second process waits for the first one's build.
     ///
     /// # Errors
     /// A program is missing (mmdebstrap, tar, cc), or the packages cannot be fetched.
@@ -95,8 +96,8 @@ impl Recipe {
         self.names.first().copied().unwrap_or("without a name")
     }
 
-    fn archive(&self) -> Result<PathBuf> {
-        Ok(folder()?.join(format!("{}-{}.tar", self.label(), self.digest())))
+    fn place(&self) -> Result<PathBuf> {
+        Ok(folder()?.join(format!("{}-{}", self.label(), self.digest())))
     }
 
     /// The image's name as part of a file's name.
@@ -105,7 +106,7 @@ impl Recipe {
     }
 
     /// Digest of all that the recipe says.
-    fn digest(&self) -> String {
+    pub(crate) fn digest(&self) -> String {
         let base = self.base.digest();
         let files = self.files.iter().flat_map(|file| {
             [file.path, file.text, if file.executable { "executable" } else { "" }]
@@ -119,7 +120,8 @@ impl Base {
     fn digest(&self) -> String {
         match *self {
             Self::Debian { suite, packages, prepare, finish } => {
-                short_digest([suite, prepare, finish].into_iter().chain(packages.iter().copied()))
+                let words = [suite, prepare, finish].into_iter().chain(build::OPTIONS);
+                short_digest(words.chain(packages.iter().copied()))
             }
             Self::Program { path, source } => short_digest([path, source]),
         }
@@ -130,7 +132,7 @@ fn folder() -> Result<PathBuf> {
     Ok(cache::folder()?.join("images"))
 }
 
-fn short_digest<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn short_digest<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let mut digest = Sha256::new();
     for word in words {
         digest.update(word);
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_recipe_has_another_archive() {
+    fn a_changed_recipe_is_another_image() {
         let recipe = POSTGRES_15;
         let changed = [
             Recipe { names: &["postgres:15"], ..recipe },

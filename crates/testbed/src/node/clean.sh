@@ -1,4 +1,4 @@
-# clean NUMBER FOLDER: removes what a network's number names. The nodes' processes have ended, or end now.
+# clean NUMBER [FOLDER]: removes what a network's number names. The nodes' processes have ended, or end now.
 name=steadfast-$1
 ip link delete "$name" 2>/dev/null
 for link in "/sys/class/net/$name"-*; do
@@ -16,5 +16,5 @@ while found=$(groups) && [ -n "$found" ] && [ "$tries" -lt 200 ]; do
     [ -z "$(groups)" ] || sleep 0.05
     tries=$((tries + 1))
 done
-rm -rf -- "$2"
-[ -z "$(groups)" ] && [ ! -e "$2" ]
+[ -z "${2:-}" ] || rm -rf -- "$2"
+[ -z "$(groups)" ] && [ ! -e "${2:-}" ]

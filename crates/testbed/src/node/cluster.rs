@@ -8,14 +8,15 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
 
 use super::dns;
+use super::holder::CLEAN;
 use super::launch::{FIRST, Node, Site};
-use super::network::{CLEAN, Network};
-use super::programs;
+use super::network::Network;
 use super::room::Place;
 use super::volumes::Background;
+use super::{programs, store};
 use crate::access::Identity;
 use crate::control_plane::ControlPlane;
-use crate::images::{self, Recipe};
+use crate::images::Recipe;
 use crate::options::Options;
 use crate::programs::{Group, Program};
 
@@ -63,11 +64,11 @@ impl Cluster {
     /// ends or is not ready in time.
     pub async fn start(options: ClusterOptions) -> Result<Self> {
         let programs = programs::find()?;
-        let pause = images::PAUSE.find()?;
+        let store = store::find()?;
         let network = Network::claim()?;
         let address = network.machine();
         let plane = ControlPlane::start(Options { address, ..options.plane }).await?;
-        let group = Group::guarding(network.number(), network.folder(), CLEAN)?;
+        let group = Group::guarding(network.number(), network.folder(), CLEAN, network.lock()?)?;
         let site = Site { plant: &plane.plant, programs: &programs, group: &group };
         let deadline = Instant::now() + options.start_timeout;
         let scheduler = site.start_scheduler()?;
@@ -76,7 +77,7 @@ impl Cluster {
         let mut nodes = Vec::new();
         for index in FIRST..FIRST + options.nodes {
             let place = Place { network: &network, index };
-            nodes.push(site.start_node(place, &pause, deadline).await?);
+            nodes.push(site.start_node(place, &store, deadline).await?);
         }
         connect(&nodes, &network)?;
         for node in &mut nodes {
@@ -110,18 +111,19 @@ impl Cluster {
         &self.plane
     }
 
-    /// Gives an image to every node, once.
+    /// Makes sure that every node has an image. Those of [`crate::images::ALL`] are there from the start; one of a test's
+    /// own is imported, once.
     ///
     /// # Errors
     /// It is not built, or cannot be imported.
     pub async fn load(&self, recipe: &Recipe) -> Result<()> {
         let mut loaded = self.loaded.lock().await;
-        if loaded.contains(recipe.name()) {
+        if super::is_lent(recipe) || loaded.contains(recipe.name()) {
             return Ok(());
         }
-        let archive = recipe.find()?;
+        let image = recipe.find()?;
         for node in &self.nodes {
-            node.import(&archive)?;
+            node.import(&image)?;
         }
         loaded.insert(recipe.name());
         Ok(())

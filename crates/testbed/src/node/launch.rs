@@ -13,8 +13,10 @@ use tokio::time::Instant;
 use super::programs::NodePrograms;
 use super::room::{Place, Room};
 use super::settings::{self, Files, SOCKET};
+use super::store;
 use crate::access::{self, Login};
 use crate::certificates::write_private;
+use crate::images;
 use crate::launch::Plant;
 use crate::programs::{Group, Program};
 use crate::readiness;
@@ -58,13 +60,12 @@ impl Node {
         programs.chain([("node", self.room.first())]).collect()
     }
 
-    /// Gives the node the images of an archive.
-    pub(crate) fn import(&self, archive: &Path) -> Result<()> {
+    /// Gives the node an image.
+    pub(crate) fn import(&self, image: &Path) -> Result<()> {
         let mut command = self.room.command(&self.ctr);
-        command.args(["--address", SOCKET, "--namespace", "k8s.io", "images", "import"]);
-        super::network::succeed(command.arg(archive))
-            .with_context(|| format!("import {} into {}", archive.display(), self.name))
-            .map(drop)
+        command.args(["--address", SOCKET, "--namespace", "k8s.io", "images", "import", "-"]);
+        images::feed(image, &mut command)
+            .with_context(|| format!("import {} into {}", image.display(), self.name))
     }
 
     /// Lets it live on without us.
@@ -131,7 +132,7 @@ impl Site<'_> {
     pub(crate) async fn start_node(
         &self,
         place: Place<'_>,
-        pause: &Path,
+        store: &Path,
         deadline: Instant,
     ) -> Result<Node> {
         let room = Room::open(place, self.group)?;
@@ -140,6 +141,7 @@ impl Site<'_> {
         let ctr = self.programs.containerd.join("ctr");
         let (name, address) = (place.name(), place.address());
         let mut node = Node { programs: Vec::new(), room, name, address, ctr };
+        store::lend(store, &node.room, &files.path("containerd"))?;
         let arguments =
             ["--config".to_owned(), files.path("containerd.toml").display().to_string()];
         let mut containerd = self.start(&node.room, "containerd", &arguments, &files)?;
@@ -152,8 +154,6 @@ impl Site<'_> {
         };
         readiness::wait_for("containerd", deadline, || containerd.check_running(), ask).await?;
         node.programs.push(containerd);
-        // The kubelet starts no pod without it.
-        node.import(pause)?;
         node.programs.push(self.start(
             &node.room,
             "kubelet",

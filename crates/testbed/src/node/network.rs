@@ -4,20 +4,16 @@
 //! number's lock owns all of these, so what a killed predecessor left behind is found and removed by name. The
 //! lock is an open file that every node's first process inherits: it is free when the last of them is gone.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{self, Command, Stdio};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::holder::{self, Holder, NUMBERS};
 use crate::cache;
-
-/// Ends what a number names: bridge, control groups, folder. Also run by the leash.
-pub(crate) const CLEAN: &str = include_str!("clean.sh");
-
-/// Where the locks lie: one place for all users of the machine, whatever their cache folder.
-const LOCKS: &str = "/run/steadfast-testbed";
 
 /// A number that is ours, with its bridge up.
 #[derive(Debug)]
@@ -25,24 +21,25 @@ pub(crate) struct Network {
     number: u8,
     lock: File,
     folder: PathBuf,
+    token: String,
     released: bool,
 }
 
 impl Network {
-    /// Takes the first free number, removes what was left under it, and makes its bridge.
+    /// Takes a free number and makes its bridge. What killed predecessors left is removed first.
     pub(crate) fn claim() -> Result<Self> {
-        fs::create_dir_all(LOCKS).with_context(|| format!("create {LOCKS}"))?;
-        for number in 0..100 {
-            let path = Path::new(LOCKS).join(format!("{number}.lock"));
-            let lock = File::create(&path).with_context(|| format!("open {}", path.display()))?;
-            match lock.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => continue,
-                Err(TryLockError::Error(error)) => return Err(error).context("lock a network"),
+        holder::sweep()?;
+        // Not always the first: who has just ended should be seen to have left nothing.
+        let start = process::id() % u32::from(NUMBERS);
+        let numbers = (0..NUMBERS).cycle().skip(usize::try_from(start)?);
+        for number in numbers.take(usize::from(NUMBERS)) {
+            let Some(lock) = holder::lock(number)? else { continue };
+            if let Some(holder) = Holder::read(number) {
+                holder.remove_traces()?;
             }
             let folder = cache::folder()?.join("nodes").join(number.to_string());
-            let network = Self { number, lock, folder, released: false };
-            network.clean()?;
+            let token = format!("{} {:?}", process::id(), SystemTime::now());
+            let network = Self { number, lock, folder, token, released: false };
             if network.is_taken_by_others()? {
                 continue;
             }
@@ -52,21 +49,9 @@ impl Network {
         bail!("no network number is free: a hundred clusters run, or the machine uses 10.128.0.0/9")
     }
 
-    /// The number of a network that another process made and left running.
-    pub(crate) fn clean_numbered(number: u8, folder: &Path) -> Result<()> {
-        let status = Command::new("/bin/sh")
-            .args(["-c", CLEAN, "clean", &number.to_string()])
-            .arg(folder)
-            .stdin(Stdio::null())
-            .status()
-            .context("run the cleaning script")?;
-        ensure!(status.success(), "cleaning up network {number} ended with {status}");
-        Ok(())
-    }
-
-    /// Removes bridge, control groups and folder.
-    pub(crate) fn clean(&self) -> Result<()> {
-        Self::clean_numbered(self.number, &self.folder)
+    /// Who holds the number now: this value, and its nodes after it.
+    pub(crate) fn holder(&self) -> Holder {
+        Holder { number: self.number, folder: self.folder.clone(), token: self.token.clone() }
     }
 
     /// Leaves it standing when this value is gone. The lock is held on by the nodes' first processes.
@@ -124,6 +109,8 @@ impl Network {
     }
 
     fn make(&self) -> Result<()> {
+        // Whoever has to clean up after us may have another cache folder.
+        self.holder().write()?;
         let name = self.name();
         run("ip", &["link", "add", &name, "type", "bridge"])?;
         run("ip", &["addr", "add", &format!("{}/24", self.machine()), "dev", &name])?;
@@ -139,7 +126,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         if !self.released {
             // What cannot be removed now is removed by whoever takes the number next.
-            let _left_behind = self.clean();
+            let _left_behind = self.holder().remove_traces();
         }
     }
 }

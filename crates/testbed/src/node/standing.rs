@@ -4,40 +4,23 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::dns;
+use super::holder::Holder;
 use super::launch::{FIRST, Node, Site};
 use super::network::Network;
-use super::programs;
 use super::room::Place;
-use crate::images::{self, Recipe};
+use super::{programs, store};
 use crate::launch::Plant;
 use crate::programs::{Group, Program};
 
 /// What a detached cluster's node gets.
 #[derive(Debug, Clone)]
 pub struct NodeSetup {
-    /// Images that it has from the start.
-    pub images: Vec<Recipe>,
     /// A program that calls [`super::serve_volumes`], and its first arguments; it is started with the path of
     /// the admin's kubeconfig and the volumes' folder behind them.
     pub volumes: (PathBuf, Vec<String>),
-}
-
-/// What must be removed after the processes have ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ground {
-    number: u8,
-    folder: PathBuf,
-}
-
-impl Ground {
-    /// Removes bridge, control groups and folder.
-    pub(crate) fn clean(&self) -> Result<()> {
-        Network::clean_numbered(self.number, &self.folder)
-    }
 }
 
 /// A running node with all that belongs to it. Dropping it ends it.
@@ -65,11 +48,8 @@ impl Standing {
         let scheduler = site.start_scheduler()?;
         dns::introduce(&client, network.node(FIRST)).await?;
         let place = Place { network: &network, index: FIRST };
-        let mut node = site.start_node(place, &images::PAUSE.find()?, deadline).await?;
+        let mut node = site.start_node(place, &store::find()?, deadline).await?;
         node.wait_until_ready(&client, deadline).await?;
-        for recipe in &setup.images {
-            node.import(&recipe.find()?)?;
-        }
         let volumes = start_volumes(plant, setup, network.folder())?;
         Ok(Self { volumes, node, scheduler, network })
     }
@@ -82,10 +62,9 @@ impl Standing {
         numbers
     }
 
-    /// What is to be cleaned up when it has been taken down.
-    pub(crate) fn ground(&self) -> Ground {
-        let folder = self.network.folder().to_owned();
-        Ground { number: self.network.number(), folder }
+    /// Who holds the network: what is to be cleaned up when all has been taken down.
+    pub(crate) fn holder(&self) -> Holder {
+        self.network.holder()
     }
 
     /// Lets it live on without us.

@@ -4,6 +4,7 @@
 //! starter ends, however it ends, the pipe closes and the leash ends the whole group. (The kernel's own
 //! "signal me when my parent dies" is bound to the starting *thread*, and test threads end early.)
 
+use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -41,21 +42,26 @@ pub(crate) enum Group {
 impl Group {
     /// A group that ends with this process; `folder` is then removed too.
     pub(crate) fn leashed(folder: &Path) -> Result<Self> {
-        Self::led_by(Command::new("/bin/sh").args(["-c", LEASH, "testbed-leash"]).arg(folder))
+        Self::led_by(
+            Command::new("/bin/sh").args(["-c", LEASH, "testbed-leash"]).arg(folder),
+            Stdio::null(),
+        )
     }
 
-    /// A group that ends with this process; then `clean` is run with a network's number and folder.
-    pub(crate) fn guarding(number: u8, folder: &Path, clean: &str) -> Result<Self> {
+    /// A group that ends with this process; then `clean` is run with a network's number and folder. The guard
+    /// keeps `lock` open until it has done that.
+    pub(crate) fn guarding(number: u8, folder: &Path, clean: &str, lock: File) -> Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", GUARD, "testbed-guard", clean, &number.to_string()]).arg(folder);
-        Self::led_by(&mut shell)
+        Self::led_by(&mut shell, lock.into())
     }
 
-    fn led_by(leash: &mut Command) -> Result<Self> {
+    fn led_by(leash: &mut Command, output: Stdio) -> Result<Self> {
         leash
             .current_dir("/")
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            // Nothing is ever said.
+            .stdout(output)
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()

@@ -5,11 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{AttachParams, PostParams};
+use kube::api::{AttachParams, LogParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
-use tokio::time::{Instant, sleep};
 
 /// Far above the seconds that anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -38,23 +37,6 @@ pub(crate) fn database(name: &str) -> Value {
     })
 }
 
-/// A pod from the same image that only waits for commands.
-pub(crate) fn idler(name: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{
-                "name": "idler",
-                "image": "postgres:15",
-                "command": ["sleep", "infinity"],
-            }],
-        },
-    })
-}
-
 /// Creates a pod and waits until it is ready.
 pub(crate) async fn run(pods: &Api<Pod>, pod: Value) -> Result<()> {
     let pod: Pod = serde_json::from_value(pod)?;
@@ -73,7 +55,8 @@ pub(crate) async fn wait(
     let outcome = change.await;
     if outcome.is_err() {
         let status = pods.get_opt(name).await?.and_then(|pod| pod.status);
-        anyhow::bail!("waited too long for pod {name}: {status:?}");
+        let log = pods.logs(name, &LogParams::default()).await.unwrap_or_default();
+        anyhow::bail!("waited too long for pod {name}; its log:\n{log}\nits status: {status:?}");
     }
     outcome?.map(drop).map_err(Into::into)
 }
@@ -96,23 +79,4 @@ pub(crate) async fn exec(pods: &Api<Pod>, name: &str, command: &[&str]) -> Resul
     let status = status.await.context("the command ended without a status")?;
     ensure!(status.status.as_deref() == Some("Success"), "{command:?}: {complained} {status:?}");
     Ok(said.trim().to_owned())
-}
-
-/// Asks a database at a host until it answers: a ready pod's name and address spread through the cluster in their
-/// own time, as they do everywhere.
-pub(crate) async fn query(pods: &Api<Pod>, name: &str, host: &str, sql: &str) -> Result<String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match query_once(pods, name, host, sql).await {
-            Err(_) if Instant::now() < deadline => {}
-            outcome => return outcome,
-        }
-        // poll: the name server and kube-proxy, which announce nothing
-        sleep(Duration::from_millis(200)).await;
-    }
-}
-
-async fn query_once(pods: &Api<Pod>, name: &str, host: &str, sql: &str) -> Result<String> {
-    let address = format!("host={host} user=postgres password='{PASSWORD}' connect_timeout=20");
-    exec(pods, name, &["psql", &address, "-Atc", sql]).await
 }
