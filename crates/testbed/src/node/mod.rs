@@ -27,10 +27,22 @@ pub use store::ensure as ensure_images;
 pub use volumes::serve as serve_volumes;
 pub use volumes::{PROVISIONER, STORAGE_CLASS};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
+use crate::binaries::KUBERNETES_VERSION;
 use crate::images::{self, Recipe};
 use crate::skip;
+
+/// A kubelet must not be newer than its API server, which `KUBEBUILDER_ASSETS` may bring along.
+fn check_versions(api_server: &str) -> Result<()> {
+    let minor = |version: &str| version.split('.').nth(1)?.parse::<u32>().ok();
+    let (served, ours) = (minor(api_server), minor(KUBERNETES_VERSION));
+    ensure!(
+        served >= ours,
+        "the API server is {api_server}, older than the nodes' {KUBERNETES_VERSION}"
+    );
+    Ok(())
+}
 
 /// Whether every node has the image from the start.
 fn is_lent(recipe: &Recipe) -> bool {
@@ -49,10 +61,9 @@ fn is_lent(recipe: &Recipe) -> bool {
 /// # Errors
 /// Something is missing and `STEADFAST_REQUIRE_ALL` is `1`.
 pub fn require_or_skip(wanted: &[Recipe]) -> Result<bool> {
-    if crate::require_or_skip()?.is_none() {
-        return Ok(false);
-    }
+    let Some(binaries) = crate::require_or_skip()? else { return Ok(false) };
     let missing = find().and_then(|_| store::find()).and_then(|_| {
+        check_versions(&binaries.kubernetes_version()?)?;
         wanted
             .iter()
             .filter(|recipe| !is_lent(recipe))
@@ -61,5 +72,20 @@ pub fn require_or_skip(wanted: &[Recipe]) -> Result<bool> {
     match missing {
         Ok(()) => Ok(true),
         Err(reason) => skip::stand_aside(&format!("no node: {reason:#}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_does_without_an_older_api_server() {
+        for (served, fits) in
+            [("v1.35.9", false), ("v0.0.0-master", false), ("nonsense", false), ("v1.37.0", true)]
+        {
+            assert_eq!(check_versions(served).is_ok(), fits, "{served}");
+        }
+        assert!(check_versions(KUBERNETES_VERSION).is_ok());
     }
 }
