@@ -1,5 +1,5 @@
 //! An API server that is away for long, behind in one kind, older than we are, or takes nothing so
-//! large (fault catalogue, ids in the names).
+//! large; and many Databases at once (fault catalogue, ids in the names).
 //!
 //! Everything here runs under virtual time.
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sim::faults::{Effect, Match, Often, Rule};
 use support::logs::Logs;
-use support::{Bench, LONG, NAME, OPERATOR, TEST_DB, login, rules, simulate};
+use support::{Bench, LONG, NAME, OPERATOR, TEST_DB, is_ready, login, rules, simulate};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -225,4 +225,66 @@ fn pg_41_a_phase_that_the_definition_does_not_know_is_told_and_healed_by_a_newer
         }
         assert!(bench.ready("young", MINUTE).await, "{}", bench.says("young"));
     });
+}
+
+#[test]
+fn g_65_databases_side_by_side_are_all_served_at_a_bounded_price() {
+    simulate(|| async {
+        const MANY: usize = 20;
+        let bench = Bench::new(207);
+        bench.world.cluster.with(|core| {
+            let key = sim::Key::new("", "nodes", "", "node-1");
+            let mut node = core.store.get(&key).cloned().expect("there is a node");
+            let room =
+                json!({"cpu": "9k", "memory": "90Ti", "pods": "9k", "ephemeral-storage": "90Ti"});
+            node["status"]["allocatable"] = room.clone();
+            node["status"]["capacity"] = room;
+            core.store.put(key, node);
+        });
+        let operator = bench.operator();
+        for number in 0..MANY {
+            bench.apply(&TEST_DB.replace("name: test-db", &format!("name: db-{number:03}")));
+        }
+        let ready = || {
+            bench.world.cluster.with(|core| {
+                let all = core.store.list("database.example.com", "databases", Some("default"));
+                all.filter(|(_, database)| is_ready(database)).count()
+            })
+        };
+        let began = tokio::time::Instant::now();
+        while ready() < MANY && began.elapsed() < 30 * MINUTE {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        assert_eq!(ready(), MANY);
+        let asked = requests(&bench, &[]) / MANY;
+        assert!(asked <= 120, "{asked} requests a Database");
+        nobody_starves(&bench, MANY);
+        // The operator starts again on all of them: nothing is written.
+        operator.kill();
+        let operator = bench.operator();
+        tokio::time::sleep(2 * MINUTE).await;
+        assert_eq!(operator.handle.writes(), 0, "settled Databases cost no write");
+        let asked = requests(&bench, &[]);
+        tokio::time::sleep(11 * MINUTE).await;
+        let asked = (requests(&bench, &[]) - asked) / MANY;
+        assert!(asked <= 45, "{asked} requests a settled Database in eleven minutes");
+        assert_eq!((operator.handle.writes(), ready()), (0, MANY));
+    });
+}
+
+/// Each Database gets its first status before any gets its fifth.
+fn nobody_starves(bench: &Bench, many: usize) {
+    let mut seen = std::collections::BTreeMap::<String, usize>::new();
+    bench.world.cluster.with(|core| {
+        let statuses = core.faults.write_log().filter(|e| e.path.contains("/status"));
+        for entry in statuses {
+            let name = entry.path.split('/').rev().nth(1).unwrap_or_default().to_owned();
+            let count = seen.entry(name).or_default();
+            *count += 1;
+            if *count == 5 {
+                break;
+            }
+        }
+    });
+    assert_eq!(seen.len(), many, "served before any was served five times");
 }
