@@ -34,15 +34,6 @@ fn pg_25_causes_are_told_at_once() {
             "PodUnschedulable",
             "0/3 nodes",
         ),
-        (
-            json!({"containerStatuses": [{"name": "postgres", "image": "postgres:14",
-                "imageID": "", "ready": false, "restartCount": 3,
-                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-                "lastState": {"terminated":
-                    {"exitCode": 137, "reason": "OOMKilled", "message": "LOG: starting"}}}]}),
-            "ContainerCrashing",
-            "code 137 (OOMKilled): LOG: starting",
-        ),
     ];
     for (status, reason, words) in table {
         let mut world = World::new();
@@ -75,7 +66,6 @@ fn event(about: &str, reason: &str, message: &str) -> SeenEvent {
 fn quota_and_admission_are_read_from_the_sets_events() {
     for (message, reason) in [
         ("create Pod test-db-0 failed: exceeded quota: tight", "QuotaExceeded"),
-        ("create Pod test-db-0 failed: failed quota: tight: must specify cpu", "QuotaExceeded"),
         ("create Pod test-db-0 failed: violates PodSecurity", "AdmissionRefused"),
     ] {
         let mut world = World::new();

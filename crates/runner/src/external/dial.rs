@@ -11,6 +11,8 @@ use kube::api::{Api, ListParams};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use crate::trouble::classify;
+
 /// A connection.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for T {}
@@ -54,7 +56,8 @@ impl EndpointSlices {
     ) -> io::Result<(String, u16)> {
         let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
         let params = ListParams::default().labels(&format!("kubernetes.io/service-name={service}"));
-        let slices = api.list(&params).await.map_err(io::Error::other)?;
+        let slices = api.list(&params).await;
+        let slices = slices.map_err(|e| io::Error::other(classify(e)))?;
         slices.items.iter().find_map(|slice| ready_address(slice, port)).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::ConnectionRefused,
@@ -104,6 +107,7 @@ fn ready_address(slice: &EndpointSlice, port: u16) -> Option<(String, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trouble::classify;
 
     #[test]
     fn only_names_of_services_are_looked_up() {

@@ -4,8 +4,10 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod process;
 pub(crate) mod scene;
 pub(crate) mod sql;
+pub(crate) mod update;
 pub(crate) mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,8 +152,8 @@ fn require_postgres() -> Option<()> {
 }
 
 impl Bench {
-    /// Grants the rules to a fresh service account, and starts an operator as exactly that.
-    pub(crate) async fn operator(&self, name: &str, rules: &[Value]) -> Operator {
+    /// Grants the rules to a service account of that name; a client of its own.
+    pub(crate) async fn grant(&self, name: &str, rules: &[Value]) -> kube::Client {
         let namespace = &self.namespace;
         let role = format!("{name}-{namespace}");
         let rbac = "rbac.authorization.k8s.io";
@@ -168,7 +170,13 @@ impl Bench {
             apply(&self.client, &object).await;
         }
         let identity = Identity::service_account(namespace, name);
-        let client = self.plane.client_as(&identity).await.expect("a client for the operator");
+        self.plane.client_as(&identity).await.expect("a client for the operator")
+    }
+
+    /// Grants the rules to a fresh service account, and starts an operator as exactly that.
+    pub(crate) async fn operator(&self, name: &str, rules: &[Value]) -> Operator {
+        let client = self.grant(name, rules).await;
+        let namespace = &self.namespace;
         let environment = Environment {
             client,
             clock: Arc::new(SystemClock),
