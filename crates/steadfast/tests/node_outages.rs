@@ -56,10 +56,14 @@ async fn outage(bench: &Bench) {
         let sent = Command::new("kill").args([which, &etcd.to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()), "etcd takes {which}");
     };
+    let began = Instant::now();
     bench.plane.stop_api_server().await.expect("it stops");
+    eprintln!("the API server took {:.1} s to end", began.elapsed().as_secs_f32());
     signal("-STOP");
     // poll: nothing; the length of the outage is what is tried
     tokio::time::sleep(Duration::from_secs(30)).await;
     signal("-CONT");
+    let began = Instant::now();
     bench.plane.start_api_server().await.expect("it starts");
+    eprintln!("and {:.1} s to serve again", began.elapsed().as_secs_f32());
 }
