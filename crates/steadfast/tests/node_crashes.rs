@@ -18,7 +18,8 @@ const AT_ONCE: usize = 3;
 
 /// The points of one worker: every third, so that all workers together have each once.
 fn points(worker: usize) -> impl Iterator<Item = Cut> {
-    let at = |n: usize| if n % 2 == 0 { Cut::Before(n / 2 + 1) } else { Cut::After(n / 2 + 1) };
+    let at =
+        |n: usize| if n.is_multiple_of(2) { Cut::Before(n / 2 + 1) } else { Cut::After(n / 2 + 1) };
     (0..POINTS).skip(worker).step_by(AT_ONCE).map(at)
 }
 
@@ -76,7 +77,7 @@ async fn fall_during_updates(bench: &Bench, program: &Program, number: usize, cu
         tokio::select! {
             () = program.fallen() => return true,
             outcome = bench.until(DB, PATIENCE, is_ready) => {
-                outcome.unwrap_or_else(|last| panic!("{cut:?}: {last:#}"));
+                assert!(outcome.is_ok(), "{cut:?}: {outcome:#?}");
                 more += 1;
                 let next = 1000 * (number + 1) + more;
                 bench.apply_database(DB, revision(next)).await;

@@ -299,7 +299,6 @@ async fn volume_pending() {
             })
         },
         corrected: |scene| in_class(&own(scene, "idle")),
-        ..IN_THE_MANIFEST
     })
     .await;
 }

@@ -3,6 +3,7 @@
 //! assertions about the operator.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(clippy::panic, reason = "a scenario that cannot go on says where")]
 
 pub(crate) mod process;
 pub(crate) mod scene;
