@@ -107,7 +107,6 @@ fn ready_address(slice: &EndpointSlice, port: u16) -> Option<(String, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trouble::classify;
 
     #[test]
     fn only_names_of_services_are_looked_up() {
