@@ -43,12 +43,14 @@ impl World {
         });
         let mut builtin = Builtin::new(seed);
         crate::external::install(&mut builtin.model);
-        World {
+        let world = World {
             cluster,
             builtin: Arc::new(Mutex::new(builtin)),
             checker: Arc::new(Mutex::new(Checker::default())),
             nudged: Arc::new(Notify::new()),
-        }
+        };
+        world.join();
+        world
     }
 
     /// Starts the task that runs the built-in controllers; it ends when it is aborted.

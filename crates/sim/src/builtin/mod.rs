@@ -18,6 +18,9 @@ mod retry;
 mod services;
 mod stateful_set;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::Core;
@@ -46,6 +49,8 @@ struct Slot {
 pub struct Builtin {
     slots: Vec<Slot>,
     seen: u64,
+    /// Set from outside where something has changed that is not in the store.
+    pub(crate) disturbed: Arc<AtomicBool>,
     /// Settings, faults and the outside world of the controllers; tests change it freely.
     pub model: Model,
 }
@@ -70,13 +75,16 @@ impl Builtin {
             .into_iter()
             .map(|controller| Slot { controller, due: None, wake: None })
             .collect();
-        Builtin { slots, seen: 0, model: Model::new(seed) }
+        Builtin { slots, seen: 0, disturbed: Arc::default(), model: Model::new(seed) }
     }
 
     /// Runs whatever is due; returns when the next thing is.
     pub fn step(&mut self, core: &mut Core) -> Option<Timestamp> {
         self.notice(core);
         let now = core.now();
+        if self.disturbed.swap(false, Ordering::Relaxed) {
+            self.nudge(core);
+        }
         for slot in &mut self.slots {
             let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
             if due(slot.due) || due(slot.wake) {

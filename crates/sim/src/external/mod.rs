@@ -7,7 +7,7 @@ pub mod postgres;
 mod shell;
 pub mod volumes;
 
-use crate::builtin::pods::program::{Launch, Plain, Surroundings};
+use crate::builtin::pods::program::{Launch, Surroundings};
 pub use network::{Dialogue, Network};
 
 /// Registers the programs of the models with the kubelet model.
@@ -28,7 +28,5 @@ fn scripted(
     if !ours || !matches!(shell, Some("sh" | "bash" | "dash")) || !option.ends_with('c') {
         return None;
     }
-    let exit = shell::run(script, launch, around.volumes);
-    let ends = Some((crate::builtin::after(launch.now, 100), exit));
-    Some(Box::new(Plain { ends, ready: true }))
+    Some(Box::new(shell::Scripted::start(script, launch, around)))
 }

@@ -3,11 +3,12 @@
 //! Must not resolve Service names; `World` does, from the store.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::Notify;
 
 /// Answers one connection from a client's address in a task of its own; false refuses it.
 pub type Listener = Arc<dyn Fn(DuplexStream, &str) -> bool + Send + Sync>;
@@ -36,6 +37,9 @@ const CLIENT: &str = "10.244.255.10";
 /// Listening addresses.
 #[derive(Default)]
 pub struct Network {
+    pub(crate) links: Arc<Links>,
+    reach: Option<Reach>,
+    waker: Option<Arc<dyn Fn() + Send + Sync>>,
     listeners: BTreeMap<(String, u16), Listener>,
     inside: BTreeMap<(String, u16), Listener>,
     attached: BTreeMap<String, Arc<dyn Any + Send + Sync>>,
@@ -87,6 +91,56 @@ impl Network {
         self.listeners.remove(&(host.to_owned(), port));
     }
 
+    /// Joins programs that connect by themselves to the rest of the world.
+    pub(crate) fn join(&mut self, reach: Reach, waker: Arc<dyn Fn() + Send + Sync>) {
+        (self.reach, self.waker) = (Some(reach), Some(waker));
+    }
+
+    /// How a program finds others; none where there is nobody else.
+    pub(crate) fn reach(&self) -> Option<Reach> {
+        self.reach.clone()
+    }
+
+    /// Makes the kubelet look again, from a task that has changed something.
+    pub(crate) fn waker(&self) -> Arc<dyn Fn() + Send + Sync> {
+        self.waker.clone().unwrap_or_else(|| Arc::new(|| ()))
+    }
+
+    /// Nothing passes between two addresses any more.
+    pub fn cut(&mut self, one: &str, other: &str) {
+        self.links.change(|cuts| cuts.insert(pair(one, other)));
+    }
+
+    /// Takes a cut back.
+    pub fn mend(&mut self, one: &str, other: &str) {
+        self.links.change(|cuts| cuts.remove(&pair(one, other)));
+    }
+
+    /// Nothing reaches an address or comes from it, as when its node has lost the network.
+    pub fn isolate(&mut self, address: &str) {
+        self.links.change(|cuts| cuts.insert(pair(address, "")));
+    }
+
+    /// Takes an isolation back.
+    pub fn rejoin(&mut self, address: &str) {
+        self.links.change(|cuts| cuts.remove(&pair(address, "")));
+    }
+
+    /// The program behind an address and port, for one at `from`.
+    pub(crate) fn find<T: Any + Send + Sync>(
+        &self,
+        from: &str,
+        address: &str,
+        port: u16,
+    ) -> Result<Arc<T>, Unreached> {
+        if !self.links.passes(from, address) {
+            return Err(Unreached::Lost(address.to_owned()));
+        }
+        let listens = self.listeners.contains_key(&(address.to_owned(), port));
+        let found = self.attached(address).filter(|_| listens);
+        found.ok_or_else(|| Unreached::Refused(address.to_owned()))
+    }
+
     /// Says how a host outside the cluster behaves from now on.
     pub fn host(&mut self, host: &str, port: u16, dialogue: Dialogue) {
         self.hosts.insert((host.to_owned(), port), dialogue);
@@ -103,6 +157,9 @@ impl Network {
     /// `ConnectionRefused` when nobody listens; `TimedOut` when packets are dropped.
     pub fn connect(&self, host: &str, port: u16) -> io::Result<DuplexStream> {
         let key = (host.to_owned(), port);
+        if !self.links.passes(CLIENT, host) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         let (near, far) = tokio::io::duplex(BUFFER);
         if let Some(listener) = self.listeners.get(&key) {
             return match listener(far, CLIENT) {
@@ -118,6 +175,86 @@ impl Network {
                 Ok(near)
             }
         }
+    }
+}
+
+/// Which addresses do not reach each other; `""` stands for everybody.
+#[derive(Default)]
+pub(crate) struct Links {
+    cuts: Mutex<BTreeSet<(String, String)>>,
+    changed: Notify,
+}
+
+fn pair(one: &str, other: &str) -> (String, String) {
+    (one.min(other).to_owned(), one.max(other).to_owned())
+}
+
+impl Links {
+    fn change(&self, change: impl FnOnce(&mut BTreeSet<(String, String)>) -> bool) {
+        change(&mut self.cuts.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_waiters();
+    }
+
+    /// Whether the two reach each other.
+    pub(crate) fn passes(&self, one: &str, other: &str) -> bool {
+        let cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
+        let ways = [pair(one, other), pair(one, ""), pair(other, "")];
+        !ways.iter().any(|way| cuts.contains(way))
+    }
+
+    /// The next change.
+    pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.changed.notified()
+    }
+}
+
+/// Why another program is not reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unreached {
+    /// No address has this name.
+    Unknown,
+    /// Nobody listens at this address.
+    Refused(String),
+    /// Nothing comes back from this address.
+    Lost(String),
+}
+
+/// What finds an address by name, and hands out the network it is in.
+pub(crate) trait Directory: Send + Sync {
+    /// The address and port that a name means now.
+    fn resolve(&self, host: &str, port: u16) -> Result<(String, u16), Unreached>;
+
+    /// Looks into the network.
+    fn look(&self, look: &mut dyn FnMut(&Network));
+}
+
+/// How a program's own tasks find others.
+#[derive(Clone)]
+pub(crate) struct Reach {
+    directory: Arc<dyn Directory>,
+    links: Arc<Links>,
+}
+
+impl Reach {
+    pub(crate) fn new(directory: Arc<dyn Directory>, links: Arc<Links>) -> Reach {
+        Reach { directory, links }
+    }
+
+    pub(crate) fn links(&self) -> &Arc<Links> {
+        &self.links
+    }
+
+    /// The program behind a name and port, with its address.
+    pub(crate) fn find<T: Any + Send + Sync>(
+        &self,
+        from: &str,
+        host: &str,
+        port: u16,
+    ) -> Result<(String, Arc<T>), Unreached> {
+        let (address, port) = self.directory.resolve(host, port)?;
+        let mut found = Err(Unreached::Refused(address.clone()));
+        self.directory.look(&mut |network| found = network.find(from, &address, port));
+        found.map(|program| (address, program))
     }
 }
 

@@ -1,42 +1,81 @@
 //! A small POSIX shell over a container's files, for init containers that look before they leap.
 //!
-//! Knows functions, `if`, lists, pipes, `$(…)`, `[ … ]` and a handful of commands. What it does not
-//! know ends the script with words that say so. Must not start servers.
+//! Knows functions, `if`, lists, pipes, `$(…)`, `[ … ]`, redirections and a handful of commands. What
+//! it does not know ends the script with words that say so. Must not start servers.
+//!
+//! Some commands take time. Then the script stops where it is, and is run again from its beginning
+//! once they have ended: what every command has answered is kept, so nothing is done twice.
 
+mod command;
 mod expression;
 mod parse;
+mod postgres;
+mod program;
 
 use std::collections::BTreeMap;
 
 use crate::builtin::pods::program::{Exit, Launch};
 use crate::external::volumes::Volumes;
-use parse::{Node, Part, Word};
+use parse::{Node, Part, Redirection, Target, Word};
+use postgres::Slow;
+pub(crate) use program::Scripted;
 
-/// Runs a script with what its container was given.
-pub(crate) fn run(script: &str, launch: &Launch, volumes: &Volumes) -> Exit {
+/// What a command answered.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    status: i64,
+    out: String,
+    errors: String,
+    /// Whether its outputs have gone where they were redirected.
+    settled: bool,
+}
+
+impl Said {
+    fn out(text: String) -> Said {
+        Said { out: text, ..Said::default() }
+    }
+
+    fn failed(status: i64, text: String) -> Said {
+        Said { status, errors: text, ..Said::default() }
+    }
+}
+
+/// How far a script came.
+enum Outcome {
+    Ended(Exit),
+    Waits(Slow),
+}
+
+/// Runs a script with what its container was given; `memory` has what its commands answered before.
+fn run(script: &str, launch: &Launch, volumes: &mut Volumes, memory: &mut Vec<Said>) -> Outcome {
     let nodes = match parse::script(script) {
         Ok(nodes) => nodes,
-        Err(what) => return Exit { code: 2, message: format!("sh: {what}\n") },
+        Err(what) => {
+            return Outcome::Ended(Exit { code: 2, message: format!("sh: {what}\n") });
+        }
     };
     let mut shell = Shell {
         launch,
         volumes,
+        memory,
+        next: 0,
         variables: launch.environment.clone(),
         functions: BTreeMap::new(),
+        closed: false,
         log: String::new(),
     };
     let code = match shell.list(&nodes, &mut Streams::default()) {
-        Ok(status) => status,
-        Err(Leave::Exit(code)) => code,
-        Err(Leave::Return(status)) => status,
+        Ok(status) | Err(Leave::Exit(status) | Leave::Return(status)) => status,
+        Err(Leave::Wait(slow)) => return Outcome::Waits(slow),
     };
-    Exit { code, message: shell.log }
+    Outcome::Ended(Exit { code, message: shell.log })
 }
 
 /// Leaving before the end.
 enum Leave {
     Exit(i64),
     Return(i64),
+    Wait(Slow),
 }
 
 type Status = Result<i64, Leave>;
@@ -50,9 +89,14 @@ struct Streams {
 
 struct Shell<'a> {
     launch: &'a Launch,
-    volumes: &'a Volumes,
+    volumes: &'a mut Volumes,
+    memory: &'a mut Vec<Said>,
+    /// The command that is next in the memory.
+    next: usize,
     variables: BTreeMap<String, String>,
     functions: BTreeMap<String, Vec<Node>>,
+    /// Whether new files are for their owner alone.
+    closed: bool,
     log: String,
 }
 
@@ -67,8 +111,8 @@ impl Shell<'_> {
 
     fn node(&mut self, node: &Node, streams: &mut Streams) -> Status {
         match node {
-            Node::Simple(words, assignments, quiet) => {
-                self.simple(words, assignments, *quiet, streams)
+            Node::Simple(words, assignments, outputs) => {
+                self.simple(words, assignments, outputs, streams)
             }
             Node::Pipe(parts) => self.pipe(parts, streams),
             Node::And(left, right) => match self.node(left, streams)? {
@@ -98,7 +142,6 @@ impl Shell<'_> {
 
     fn pipe(&mut self, parts: &[Node], streams: &mut Streams) -> Status {
         let mut input = std::mem::take(&mut streams.input);
-        let mut status = 0;
         let Some((last, before)) = parts.split_last() else { return Ok(0) };
         for part in before {
             let mut inner = Streams { input, output: Some(String::new()) };
@@ -106,7 +149,7 @@ impl Shell<'_> {
             input = inner.output.unwrap_or_default();
         }
         let mut inner = Streams { input, output: streams.output.take() };
-        status += self.node(last, &mut inner)?;
+        let status = self.node(last, &mut inner)?;
         streams.output = inner.output;
         Ok(status)
     }
@@ -115,12 +158,13 @@ impl Shell<'_> {
         &mut self,
         words: &[Word],
         assignments: &[(String, Word)],
-        quiet: bool,
+        outputs: &[Redirection],
         streams: &mut Streams,
     ) -> Status {
+        let before = (!words.is_empty()).then(|| self.variables.clone());
+        let mut values = Vec::new();
         for (name, word) in assignments {
-            let value = self.expand(word)?;
-            self.variables.insert(name.clone(), value);
+            values.push((name.clone(), self.expand(word)?));
         }
         let mut arguments = Vec::new();
         for word in words {
@@ -130,6 +174,7 @@ impl Shell<'_> {
                 arguments.push(text);
             }
         }
+        self.variables.extend(values);
         if arguments.first().is_some_and(|word| word == "exec") {
             arguments.remove(0);
         }
@@ -137,13 +182,65 @@ impl Shell<'_> {
         if let Some(body) = self.functions.get(&name).cloned() {
             return self.function(&body, &arguments, streams);
         }
-        let (status, text) = self.command(&name, &arguments[1..], &streams.input)?;
-        match &mut streams.output {
-            Some(captured) if !quiet => captured.push_str(&text),
-            _ if !quiet => self.log.push_str(&text),
-            _ => {}
+        let said = self.remembered(&name, &arguments[1..], outputs, &streams.input)?;
+        if let Some(before) = before.filter(|_| !assignments.is_empty()) {
+            self.variables = before;
         }
-        Ok(status)
+        match &mut streams.output {
+            Some(captured) => captured.push_str(&said.out),
+            None => self.log.push_str(&said.out),
+        }
+        self.log.push_str(&said.errors);
+        Ok(said.status)
+    }
+
+    /// A command's answer: what it was before, or what it is now.
+    fn remembered(
+        &mut self,
+        name: &str,
+        arguments: &[String],
+        outputs: &[Redirection],
+        input: &str,
+    ) -> Result<Said, Leave> {
+        let index = self.next;
+        self.next += 1;
+        let said = match self.memory.get(index) {
+            Some(said) if said.settled => {
+                let said = said.clone();
+                // What it does to the shell itself is done again.
+                self.shell_itself(name, arguments);
+                return Ok(said);
+            }
+            Some(said) => said.clone(),
+            None => self.command(name, arguments, input)?,
+        };
+        let said = self.redirect(said, outputs)?;
+        self.memory.truncate(index);
+        self.memory.push(said.clone());
+        Ok(said)
+    }
+
+    /// Sends outputs where they are to go, in the order in which that was written.
+    fn redirect(&mut self, mut said: Said, outputs: &[Redirection]) -> Result<Said, Leave> {
+        for Redirection { errors, to } in outputs {
+            let text = match errors {
+                true => std::mem::take(&mut said.errors),
+                false => std::mem::take(&mut said.out),
+            };
+            match to {
+                Target::Nowhere => {}
+                Target::Other if *errors => said.out.push_str(&text),
+                Target::Other => said.errors.push_str(&text),
+                Target::File(word, adds) => {
+                    let path = self.expand(word)?;
+                    if let Err(why) = self.write(&path, &text, *adds) {
+                        said = Said::failed(2, format!("sh: cannot create {path}: {why}\n"));
+                    }
+                }
+            }
+        }
+        said.settled = true;
+        Ok(said)
     }
 
     fn function(&mut self, body: &[Node], arguments: &[String], streams: &mut Streams) -> Status {
@@ -185,118 +282,4 @@ impl Shell<'_> {
         }
         Ok(text)
     }
-
-    fn command(
-        &mut self,
-        name: &str,
-        arguments: &[String],
-        input: &str,
-    ) -> Result<(i64, String), Leave> {
-        let number = |index: usize| arguments.get(index).and_then(|text| text.parse().ok());
-        Ok(match name {
-            ":" | "true" => (0, String::new()),
-            "set" => (0, String::new()),
-            "false" => (1, String::new()),
-            "exit" => return Err(Leave::Exit(number(0).unwrap_or(0))),
-            "return" => return Err(Leave::Return(number(0).unwrap_or(0))),
-            "echo" => (0, format!("{}\n", arguments.join(" "))),
-            "printf" => (0, arguments.join(" ").replace("\\n", "\n")),
-            "[" | "test" => (self.test(name, arguments), String::new()),
-            "cat" if arguments.is_empty() => (0, input.to_owned()),
-            "cat" => self.cat(arguments),
-            "ls" => self.ls(arguments),
-            "sed" => match arguments {
-                [script] => match expression::substitute(script, input) {
-                    Some(text) => (0, text),
-                    None => unknown(&format!("sed '{script}'")),
-                },
-                _ => unknown("sed with files or options"),
-            },
-            "postgres" if arguments == ["--version"] => {
-                let version = crate::external::postgres::Version::of_image(self.launch.image());
-                (0, format!("postgres (PostgreSQL) {}\n", version.shown()))
-            }
-            other => (127, format!("sh: {other}: not found in the model's shell\n")),
-        })
-    }
-
-    fn cat(&self, paths: &[String]) -> (i64, String) {
-        let mut text = String::new();
-        for path in paths {
-            match self.file(path) {
-                Some(content) => text.push_str(content),
-                None => return (1, format!("cat: {path}: No such file or directory\n")),
-            }
-        }
-        (0, text)
-    }
-
-    fn ls(&self, arguments: &[String]) -> (i64, String) {
-        let Some(path) = arguments.iter().find(|word| !word.starts_with('-')) else {
-            return (0, String::new());
-        };
-        match self.is_folder(path) {
-            true => (0, self.names(path).iter().map(|name| format!("{name}\n")).collect()),
-            false => (2, format!("ls: cannot access '{path}': No such file or directory\n")),
-        }
-    }
-
-    fn test(&self, name: &str, arguments: &[String]) -> i64 {
-        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let words = match (name, words.split_last()) {
-            ("[", Some((&"]", rest))) => rest.to_vec(),
-            ("[", _) => return 2,
-            _ => words,
-        };
-        let holds = match words.as_slice() {
-            ["!", rest @ ..] => {
-                let rest: Vec<String> = rest.iter().map(|word| (*word).to_owned()).collect();
-                self.test("test", &rest) != 0
-            }
-            ["-n", text] => !text.is_empty(),
-            ["-z", text] => text.is_empty(),
-            ["-s", path] => self.file(path).is_some_and(|text| !text.is_empty()),
-            ["-f" | "-r", path] => self.file(path).is_some(),
-            ["-d", path] => self.is_folder(path),
-            ["-e", path] => self.file(path).is_some() || self.is_folder(path),
-            [left, "=" | "==", right] => left == right,
-            [left, "!=", right] => left != right,
-            [text] => !text.is_empty(),
-            _ => return 2,
-        };
-        i64::from(!holds)
-    }
-
-    fn file(&self, path: &str) -> Option<&str> {
-        if let Some(text) = self.launch.files.get(path) {
-            return Some(text);
-        }
-        let (volume, rest) = self.launch.volume_of(path)?;
-        self.volumes.file(&volume, &rest)
-    }
-
-    fn is_folder(&self, path: &str) -> bool {
-        self.launch.mounts.contains_key(path) || !self.names(path).is_empty()
-    }
-
-    fn names(&self, path: &str) -> Vec<String> {
-        let mut names: Vec<String> = self
-            .launch
-            .files
-            .keys()
-            .filter_map(|file| file.strip_prefix(path)?.strip_prefix('/'))
-            .filter_map(|rest| rest.split('/').next())
-            .map(str::to_owned)
-            .collect();
-        if let Some((volume, rest)) = self.launch.volume_of(path) {
-            names.extend(self.volumes.names(&volume, &rest).map(str::to_owned));
-        }
-        names.sort();
-        names.dedup();
-        names
-    }
-}
-
-fn unknown(what: &str) -> (i64, String) {
-    (2, format!("the model's shell does not know {what}\n"))
 }

@@ -3,7 +3,7 @@
 //! Must not know claims or pods; an identity is just text.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Files and application states, by volume identity and path below it.
@@ -11,6 +11,9 @@ use std::sync::Arc;
 pub struct Volumes {
     files: BTreeMap<(String, String), String>,
     states: BTreeMap<(String, String), Arc<dyn Any + Send + Sync>>,
+    /// Files that only their owner may read.
+    private: BTreeSet<(String, String)>,
+    full: BTreeSet<String>,
 }
 
 impl Volumes {
@@ -26,7 +29,44 @@ impl Volumes {
 
     /// Removes a file.
     pub fn unlink(&mut self, volume: &str, path: &str) {
-        self.files.remove(&(volume.to_owned(), path.to_owned()));
+        let key = (volume.to_owned(), path.to_owned());
+        self.files.remove(&key);
+        self.private.remove(&key);
+    }
+
+    /// From now on nothing more fits onto the volume.
+    pub fn fill(&mut self, volume: &str) {
+        self.full.insert(volume.to_owned());
+    }
+
+    /// There is room again.
+    pub fn free(&mut self, volume: &str) {
+        self.full.remove(volume);
+    }
+
+    /// Whether nothing more fits.
+    pub fn is_full(&self, volume: &str) -> bool {
+        self.full.contains(volume)
+    }
+
+    /// Lets only the owner of a file read it, or everybody.
+    pub(crate) fn close(&mut self, volume: &str, path: &str, closed: bool) {
+        let key = (volume.to_owned(), path.to_owned());
+        let _ = if closed { self.private.insert(key) } else { self.private.remove(&key) };
+    }
+
+    /// Whether only its owner may read a file.
+    pub(crate) fn is_private(&self, volume: &str, path: &str) -> bool {
+        self.private.contains(&(volume.to_owned(), path.to_owned()))
+    }
+
+    /// Every file of a volume, by its path.
+    pub(crate) fn all<'a>(
+        &'a self,
+        volume: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
+        let files = self.files.iter().filter(move |(key, _)| key.0 == volume);
+        files.map(|(key, text)| (key.1.as_str(), text.as_str()))
     }
 
     /// What an application keeps in the folder `path`.
@@ -44,13 +84,17 @@ impl Volumes {
     pub fn clear(&mut self, volume: &str, path: &str) {
         self.states.remove(&(volume.to_owned(), path.to_owned()));
         let below = |file: &str| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
-        self.files.retain(|key, _| key.0 != volume || !(path.is_empty() || below(&key.1)));
+        let stays = |key: &(String, String)| key.0 != volume || !(path.is_empty() || below(&key.1));
+        self.files.retain(|key, _| stays(key));
+        self.private.retain(stays);
     }
 
     /// Forgets a volume and everything on it.
     pub fn destroy(&mut self, volume: &str) {
         self.files.retain(|key, _| key.0 != volume);
         self.states.retain(|key, _| key.0 != volume);
+        self.private.retain(|key| key.0 != volume);
+        self.full.remove(volume);
         self.destroy_below(volume);
     }
 
@@ -59,6 +103,7 @@ impl Volumes {
         let below = |volume: &str| volume.strip_prefix(owner).is_some_and(|s| s.starts_with('/'));
         self.files.retain(|key, _| !below(&key.0));
         self.states.retain(|key, _| !below(&key.0));
+        self.private.retain(|key| !below(&key.0));
     }
 
     /// Whether the folder `path` of a volume holds files.

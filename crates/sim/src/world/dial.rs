@@ -3,13 +3,17 @@
 //! Must not keep connections; it only finds who answers.
 
 use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::Value;
 use tokio::io::DuplexStream;
 
 use super::World;
 use crate::Store;
-use crate::builtin::field;
+use crate::builtin::{Builtin, field};
+use crate::external::Network;
+use crate::external::network::{Directory, Reach, Unreached};
 use crate::stream::{Connection, Dial, Dialed};
 
 impl World {
@@ -50,6 +54,48 @@ impl World {
             .filter(|address| !address.is_empty())
             .ok_or(io::ErrorKind::NotFound)?;
         self.builtin().model.network.forward(&address, port)
+    }
+}
+
+/// The world as programs inside it see it; it must not keep the world alive.
+struct Inside {
+    cluster: crate::Cluster,
+    builtin: Weak<Mutex<Builtin>>,
+}
+
+impl Directory for Inside {
+    fn resolve(&self, host: &str, port: u16) -> Result<(String, u16), Unreached> {
+        let found = self.cluster.with(|core| resolve(&core.store, host, port));
+        found.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Unreached::Unknown,
+            _ => Unreached::Refused(String::new()),
+        })
+    }
+
+    fn look(&self, look: &mut dyn FnMut(&Network)) {
+        if let Some(builtin) = self.builtin.upgrade() {
+            let builtin = builtin.lock().unwrap_or_else(PoisonError::into_inner);
+            look(&builtin.model.network);
+        }
+    }
+}
+
+impl World {
+    /// Lets the programs of the models connect to each other.
+    pub(super) fn join(&self) {
+        let builtin = Arc::downgrade(&self.builtin);
+        let inside = Inside { cluster: self.cluster.clone(), builtin };
+        let nudged = self.nudged.clone();
+        let mut held = self.builtin();
+        let disturbed = held.disturbed.clone();
+        // Programs end while the controllers run, so that nothing may be locked here.
+        let waker = Arc::new(move || {
+            disturbed.store(true, Ordering::Relaxed);
+            nudged.notify_one();
+        });
+        let network = &mut held.model.network;
+        let reach = Reach::new(Arc::new(inside), network.links.clone());
+        network.join(reach, waker);
     }
 }
 

@@ -290,6 +290,8 @@ impl Container {
             return Ok(None);
         };
         program.refresh(&inputs::mounts(&self.spec, around.volumes).0);
+        let Model { volumes, network, .. } = &mut *around.model;
+        program.advance(around.now, &mut Surroundings { volumes, network, random: 0 });
         match program.exit(around.now) {
             Some((at, exit)) if at <= around.now => {
                 let since = *since;

@@ -82,6 +82,9 @@ pub struct Surroundings<'a> {
 
 /// A running program.
 pub trait Program: Send {
+    /// Does what has come due and needs its surroundings, whose random number is not fresh here.
+    fn advance(&mut self, _now: Timestamp, _around: &mut Surroundings) {}
+
     /// How and when it ended or will end by itself.
     fn exit(&mut self, _now: Timestamp) -> Option<(Timestamp, Exit)> {
         None

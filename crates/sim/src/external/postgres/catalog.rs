@@ -2,6 +2,8 @@
 //!
 //! Must not change anything.
 
+mod replication;
+
 use super::ast::Name;
 use super::data::Table;
 use super::evaluate::Scope;
@@ -101,8 +103,9 @@ fn system(scope: &Scope, name: &str) -> Result<Option<Relation>, Refusal> {
         "pg_database" => databases(scope),
         "pg_settings" => all_settings(scope),
         "pg_tables" => tables(scope, &["schemaname", "tablename", "tableowner"]),
-        "pg_stat_replication" => replication(scope),
-        "pg_replication_slots" => slots(scope),
+        "pg_stat_replication" => replication::senders(scope),
+        "pg_stat_wal_receiver" => replication::receiver(scope),
+        "pg_replication_slots" => replication::slots(scope),
         "pg_stat_activity" => activity(scope),
         "pg_namespace" => namespaces(scope),
         "pg_extension" => extensions(scope),
@@ -209,61 +212,6 @@ fn all_settings(scope: &Scope) -> Relation {
             Value::text(setting.context),
             Value::text(setting.boot),
             Value::Bool(scope.state.server.pending_restart(setting.name)),
-        ]);
-    }
-    relation
-}
-
-fn replication(scope: &Scope) -> Relation {
-    let columns = [
-        "pid",
-        "usename",
-        "application_name",
-        "client_addr",
-        "state",
-        "sent_lsn",
-        "write_lsn",
-        "flush_lsn",
-        "replay_lsn",
-        "write_lag",
-        "flush_lag",
-        "replay_lag",
-        "sync_priority",
-        "sync_state",
-    ];
-    let mut relation = Relation::new(&columns);
-    for standby in scope.state.server.standbys() {
-        let lsn = || Value::text("0/3000148");
-        relation.rows.push(vec![
-            Value::Integer(standby.pid.into()),
-            Value::text(&standby.user),
-            Value::text(&standby.name),
-            Value::text(&standby.address),
-            Value::text(&standby.state),
-            lsn(),
-            lsn(),
-            lsn(),
-            lsn(),
-            Value::Null,
-            Value::Null,
-            Value::Null,
-            Value::Integer(0),
-            Value::text("async"),
-        ]);
-    }
-    relation
-}
-
-fn slots(scope: &Scope) -> Relation {
-    let mut relation =
-        Relation::new(&["slot_name", "slot_type", "active", "restart_lsn", "wal_status"]);
-    for (name, slot) in &scope.data.slots {
-        relation.rows.push(vec![
-            Value::text(name),
-            Value::text("physical"),
-            Value::Bool(slot.active),
-            Value::Null,
-            Value::Null,
         ]);
     }
     relation

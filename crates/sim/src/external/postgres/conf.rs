@@ -2,23 +2,60 @@
 //!
 //! Must not know what the settings do.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::refusal::Refusal;
 use super::settings;
 
-/// Settings of a file in order, or the log lines of a server that does not start over it.
-pub(super) fn parse(
+/// Settings of a file in order, or the log lines of a server that does not start over it; `files`
+/// has the files that it may include, by absolute path.
+pub(super) fn parse_with(
     path: &str,
     text: &str,
     major: u32,
+    files: &BTreeMap<String, String>,
 ) -> Result<Vec<(String, String)>, Vec<Refusal>> {
     let mut found = Vec::new();
     let mut complaints = Vec::new();
+    read((path, text), major, files, (&mut found, &mut complaints));
+    if complaints.is_empty() {
+        return Ok(found);
+    }
+    let message = format!("configuration file \"{path}\" contains errors");
+    complaints.push(Refusal::fatal("F0000", &message));
+    Err(complaints)
+}
+
+type Read<'a> = (&'a mut Vec<(String, String)>, &'a mut Vec<Refusal>);
+
+fn read(
+    (path, text): (&str, &str),
+    major: u32,
+    files: &BTreeMap<String, String>,
+    (found, complaints): Read,
+) {
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         match entry(line) {
             Ok(None) => {}
+            Ok(Some((name, value))) if matches!(name.as_str(), "include" | "include_if_exists") => {
+                match files.get(&value) {
+                    Some(text) => {
+                        // A file that includes itself finds itself missing.
+                        let mut others = files.clone();
+                        others.remove(&value);
+                        let inner = (&mut *found, &mut *complaints);
+                        read((&value, text), major, &others, inner);
+                    }
+                    _ if name == "include" => {
+                        let message = format!("could not open configuration file \"{value}\": No \
+                                               such file or directory");
+                        complaints.push(Refusal::new("F0000", &message));
+                    }
+                    _ => {}
+                }
+            }
             Ok(Some((name, value))) => match settings::find(&name, major) {
                 Some(setting) => match setting.parse(&value) {
                     Ok(kept) => found.push((setting.name.to_owned(), kept)),
@@ -41,12 +78,6 @@ pub(super) fn parse(
             }
         }
     }
-    if complaints.is_empty() {
-        return Ok(found);
-    }
-    let message = format!("configuration file \"{path}\" contains errors");
-    complaints.push(Refusal::fatal("F0000", &message));
-    Err(complaints)
 }
 
 /// `name = value # comment`; the error is the token that does not fit.
@@ -195,6 +226,11 @@ fn bits(mask: &str) -> u32 {
 }
 
 impl Rule {
+    /// Whether the rule speaks of a replication connection; `all` does not mean those.
+    pub(super) fn lets_stream(&self, user: &str, address: &str) -> bool {
+        self.databases.iter().any(|one| one == "replication") && self.meets(user, address)
+    }
+
     /// Whether the rule speaks of this connection; an empty address is the local socket.
     pub(super) fn fits(&self, user: &str, database: &str, address: &str) -> bool {
         let database_fits = self.databases.iter().any(|one| match one.as_str() {
@@ -203,13 +239,16 @@ impl Rule {
             "replication" => false,
             name => name == database,
         });
-        let user_fits = self.users.iter().any(|one| one == "all" || one == user);
+        database_fits && self.meets(user, address)
+    }
+
+    fn meets(&self, user: &str, address: &str) -> bool {
         let address_fits = match (self.local, address) {
             (true, address) => address.is_empty(),
             (false, "") => false,
             (false, address) => covers(&self.address, address),
         };
-        database_fits && user_fits && address_fits
+        address_fits && self.users.iter().any(|one| one == "all" || one == user)
     }
 }
 
@@ -251,7 +290,7 @@ mod tests {
             ("work_mem = 1MB", Ok(("work_mem", "1024"))),
         ];
         for (text, expected) in cases {
-            let found = parse("F", text, 15);
+            let found = parse_with("F", text, 15, &BTreeMap::new());
             match (found, expected) {
                 (Ok(found), Ok((name, value))) => {
                     assert_eq!(found, [(name.to_owned(), value.to_owned())], "{text}");
@@ -260,6 +299,18 @@ mod tests {
                 (found, expected) => panic!("{text}: {found:?} is not {expected:?}"),
             }
         }
+    }
+
+    #[test]
+    fn other_files_are_included_where_they_stand() {
+        let files = BTreeMap::from([("/x".to_owned(), "work_mem = 1MB\n".to_owned())]);
+        let read = |text: &str| parse_with("F", text, 15, &files);
+        let found = read("work_mem = 2MB\ninclude_if_exists = '/x'\n").expect("readable");
+        assert_eq!(found.last().map(|one| one.1.as_str()), Some("1024"));
+        assert!(read("include_if_exists = '/none'").is_ok_and(|found| found.is_empty()));
+        let complaint = read("include '/none'").expect_err("it is missing");
+        let message = "could not open configuration file \"/none\": No such file or directory";
+        assert_eq!(complaint[0].message, message);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::scram::Verifier;
+use super::wal::{Slot, Wal};
 
 /// A role.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,12 +111,6 @@ impl Database {
     }
 }
 
-/// A replication slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
-    pub(super) active: bool,
-}
-
 /// A cluster's data folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
@@ -133,7 +128,22 @@ pub struct Data {
     /// `postgresql.auto.conf`.
     pub(super) automatic: BTreeMap<String, String>,
     pub(super) next_oid: i64,
+    pub(super) wal: Wal,
+    /// What a standby must not have less of, as the control file says it.
+    pub(super) needs: BTreeMap<String, i64>,
+    /// Whether a server of these data follows a primary: `standby.signal` as it last saw it.
+    pub(super) follows: bool,
 }
+
+/// Settings that a standby must not have lower than its primary, in the order of the checks, with
+/// their names in the control file.
+pub(super) const NEEDS: [(&str, &str); 5] = [
+    ("max_connections", "max_connections"),
+    ("max_worker_processes", "max_worker_processes"),
+    ("max_wal_senders", "max_wal_senders"),
+    ("max_prepared_transactions", "max_prepared_xacts"),
+    ("max_locks_per_transaction", "max_locks_per_xact"),
+];
 
 /// Roles that every cluster has.
 const PREDEFINED: [(&str, i64); 5] = [
@@ -200,7 +210,47 @@ impl Data {
             configuration: String::new(),
             automatic: BTreeMap::new(),
             next_oid: 16_384,
+            wal: Wal::new(),
+            needs: BTreeMap::new(),
+            follows: false,
         }
+    }
+
+    /// What a base backup brings: everything but the slots.
+    pub(super) fn copied(&self) -> Data {
+        Data { slots: BTreeMap::new(), ..self.clone() }
+    }
+
+    /// What `pg_controldata` prints of it.
+    pub(crate) fn control(&self) -> String {
+        let state = if self.follows { "in archive recovery" } else { "in production" };
+        let mut lines = vec![
+            ("Database system identifier:".to_owned(), self.identifier.to_string()),
+            ("Database cluster state:".to_owned(), state.to_owned()),
+            ("Latest checkpoint's TimeLineID:".to_owned(), self.wal.timeline.to_string()),
+        ];
+        for (name, shown) in NEEDS {
+            let value = self.needs.get(name).copied().unwrap_or(0);
+            lines.push((format!("{shown} setting:"), value.to_string()));
+        }
+        lines.iter().map(|(name, value)| format!("{name:<38}{value}\n")).collect()
+    }
+
+    /// What `pg_basebackup -R` writes into `postgresql.auto.conf`.
+    pub(crate) fn follow(&mut self, from: &super::conninfo::Conninfo, slot: Option<&str>) {
+        self.automatic.insert("primary_conninfo".into(), from.recorded());
+        if let Some(slot) = slot {
+            self.automatic.insert("primary_slot_name".into(), slot.to_owned());
+        }
+    }
+
+    /// Takes over what has been replayed; files of the folder stay as they are.
+    pub(super) fn replay(&mut self, from: &Data) {
+        self.roles.clone_from(&from.roles);
+        self.databases.clone_from(&from.databases);
+        self.next_oid = from.next_oid;
+        let (oldest, redo) = (self.wal.oldest, self.wal.redo);
+        self.wal = Wal { oldest, redo, ..from.wal.clone() };
     }
 
     pub(super) fn oid(&mut self) -> i64 {

@@ -8,6 +8,8 @@ mod running;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use jiff::Timestamp;
+
 use super::conf;
 use super::data::Data;
 use super::refusal::Refusal;
@@ -108,26 +110,89 @@ impl<'a> Entry<'a> {
             kept.and_then(|(volume, path)| around.volumes.state::<Mutex<Data>>(volume, path));
         let (data, wait) = match kept {
             Some(data) => (data, START_MILLIS),
+            None if self.file(around, "PG_VERSION") => return Err(self.headless()),
             None => (self.initialise(around)?, INITIALISE_MILLIS),
         };
         let fresh = wait == INITIALISE_MILLIS;
-        let server = Arc::new(self.server(&data)?);
+        let ready_at = after(self.launch.now, wait);
+        let server = Arc::new(self.server(&data, around, ready_at)?);
         if fresh {
             self.bootstrap(&server)?;
         }
-        self.say("LOG", "database system is ready to accept connections");
-        let ready_at = after(self.launch.now, wait);
+        let standby = self.file(around, "standby.signal");
+        self.begin(&server, standby)?;
         let addresses = server.setting("listen_addresses").unwrap_or_default();
         let port = server.setting("port").and_then(|text| text.parse().ok()).unwrap_or(5432);
-        let running = Running {
+        let mut running = Running {
             server: server.clone(),
             address: self.launch.address.clone(),
             port,
             ready_at,
             log: self.log.clone(),
+            place: self.place.clone(),
+            receiver: None,
         };
         running.listen(around, &addresses);
+        running.follow(around);
         Ok(running)
+    }
+
+    /// Whether a file is in the data folder.
+    fn file(&self, around: &Surroundings, name: &str) -> bool {
+        self.place.as_ref().is_some_and(|(volume, path)| {
+            let path = format!("{path}/{name}");
+            around.volumes.file(volume, path.trim_start_matches('/')).is_some()
+        })
+    }
+
+    /// A data folder that looks whole to the image and is not: a copy that did not end.
+    fn headless(&mut self) -> Failed {
+        let folder = &self.folder;
+        self.log = format!(
+            "\nPostgreSQL Database directory appears to contain a database; Skipping \
+             initialization\n\npostgres: could not find the database system\nExpected to find it in \
+             the directory \"{folder}\",\nbut could not open file \"{folder}/global/pg_control\": No \
+             such file or directory\n"
+        );
+        self.fail(2)
+    }
+
+    /// The startup process: recovery as a standby, or the end of it.
+    fn begin(&mut self, server: &Server, standby: bool) -> Result<(), Failed> {
+        let own = server.needs();
+        let needs = {
+            let mut data = server.data();
+            data.follows = standby;
+            data.slots.values_mut().for_each(|slot| slot.active = None);
+            if !standby {
+                data.wal.write(0xA8, self.launch.now);
+                data.needs.clone_from(&own);
+            }
+            data.needs.clone()
+        };
+        if !standby {
+            self.say("LOG", "database system is ready to accept connections");
+            return Ok(());
+        }
+        self.say("LOG", "entering standby mode");
+        let Some(lower) = server.lower(&needs) else {
+            server.begin_following();
+            self.say("LOG", "database system is ready to accept read-only connections");
+            return Ok(());
+        };
+        let hint = "You can restart the server after making the necessary configuration changes.";
+        self.say("FATAL", "recovery aborted because of insufficient parameter settings");
+        for (level, text) in [
+            ("DETAIL", lower.as_str()),
+            ("HINT", hint),
+            ("LOG", "startup process (PID 28) exited with exit code 1"),
+            ("LOG", "terminating any other active server processes"),
+            ("LOG", "shutting down due to startup process failure"),
+            ("LOG", "database system is shut down"),
+        ] {
+            self.say(level, text);
+        }
+        Err(self.fail(1))
     }
 
     /// First start: `initdb`, the superuser's password, the host rules.
@@ -210,7 +275,12 @@ impl<'a> Entry<'a> {
     }
 
     /// The server over its data, or why it does not start.
-    fn server(&mut self, data: &Arc<Mutex<Data>>) -> Result<Server, Failed> {
+    fn server(
+        &mut self,
+        data: &Arc<Mutex<Data>>,
+        around: &Surroundings,
+        ready_at: Timestamp,
+    ) -> Result<Server, Failed> {
         let (major, configuration, rules, automatic) = {
             let data = data.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             (
@@ -223,7 +293,7 @@ impl<'a> Entry<'a> {
         if major != self.version.major {
             return Err(self.incompatible(major));
         }
-        let mut files = self.launch.files.clone();
+        let (mut files, passwords) = self.files(around);
         files.insert(format!("{}/postgresql.conf", self.folder), configuration);
         files.insert(format!("{}/pg_hba.conf", self.folder), rules);
         let all = self.settings(&files, automatic)?;
@@ -237,7 +307,27 @@ impl<'a> Entry<'a> {
             rules,
             files,
             random: self.random.u64(..),
+            ready_at,
+            passwords,
         }))
+    }
+
+    /// All mounted files by absolute path, and those that nobody but their owner may read.
+    fn files(
+        &self,
+        around: &Surroundings,
+    ) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+        let (mut files, mut private) = (self.launch.files.clone(), BTreeMap::new());
+        for (mount, volume) in &self.launch.mounts {
+            for (path, text) in around.volumes.all(volume) {
+                let absolute = format!("{mount}/{path}");
+                if around.volumes.is_private(volume, path) {
+                    private.insert(absolute.clone(), text.to_owned());
+                }
+                files.insert(absolute, text.to_owned());
+            }
+        }
+        (files, private)
     }
 
     fn incompatible(&mut self, major: u32) -> Failed {
@@ -271,7 +361,7 @@ impl<'a> Entry<'a> {
             return Err(self.fail(2));
         };
         let mut all: BTreeMap<String, String> = BTreeMap::new();
-        match conf::parse(&path, text, self.version.major) {
+        match conf::parse_with(&path, text, self.version.major, files) {
             Ok(entries) => all.extend(entries),
             Err(complaints) => return Err(self.complain(&complaints)),
         }

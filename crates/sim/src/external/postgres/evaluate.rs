@@ -20,8 +20,14 @@ use title::title;
 pub(super) enum Effect {
     Set { name: String, value: String, local: bool },
     Reload,
-    CreateSlot(String),
+    CreateSlot(String, Option<u64>),
     DropSlot(String),
+    Promote,
+    Pause,
+    Resume,
+    Terminate(i32),
+    /// Bytes of log to be written.
+    Write(u64),
     Sleep(f64),
 }
 

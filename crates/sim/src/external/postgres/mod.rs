@@ -7,12 +7,14 @@
 mod ast;
 mod catalog;
 mod conf;
+pub(crate) mod conninfo;
 mod data;
 mod entrypoint;
 mod evaluate;
 mod functions;
 mod parse;
 mod refusal;
+mod replication;
 mod run;
 mod scram;
 mod server;
@@ -20,13 +22,15 @@ mod session;
 mod settings;
 mod token;
 mod value;
+mod wal;
 mod wire;
 
 pub use data::Data;
 pub use refusal::Refusal;
-pub use server::{Conditions, Server, Standby, Version};
+pub use server::{Conditions, Server, Version};
 
 pub(crate) use entrypoint::start;
+pub(crate) use replication::{Backup, Order, password};
 
 /// Version of the C library's collations in the image.
 const COLLATION_VERSION: &str = "2.41";

@@ -11,14 +11,17 @@ mod tables;
 mod transaction;
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::ast::{Expression, Query, Statement};
-use super::data::{Data, Slot};
+use super::data::Data;
 use super::evaluate::{Effect, Scope};
 use super::refusal::Refusal;
+use super::server::{Server, held};
 use super::session::{Block, State};
 use super::value::{Relation, Value};
+use super::wal::Slot;
 pub(super) use setting::check_setting;
 use setting::{alter_system, set, show};
 pub(super) use transaction::{Undo, commit, rollback, undo};
@@ -33,6 +36,8 @@ pub(super) struct Done {
     pub(super) sleep: Duration,
     /// Whether the server is to read its files again.
     pub(super) reload: bool,
+    /// What is done to the server once the data are free.
+    pub(super) afterwards: Vec<Effect>,
 }
 
 impl Done {
@@ -68,7 +73,38 @@ pub(super) fn execute(state: &mut State, statement: &Statement, several: bool) -
         let message = format!("{tag} cannot run inside a transaction block");
         return Err(Refusal::new("25001", &message));
     }
-    dispatch(state, &mut data, statement)
+    let done = dispatch(state, &mut data, statement)?;
+    if writes(state, statement).is_some() {
+        data.wal.write(RECORD, server.now());
+    }
+    drop(data);
+    afterwards(&server, &done)?;
+    Ok(done)
+}
+
+/// Bytes of log that a statement writes, more or less.
+const RECORD: u64 = 0x100;
+
+/// What needs the data unlocked: the ends of recovery and of processes, and the news to standbys.
+fn afterwards(server: &Arc<Server>, done: &Done) -> Result<(), Refusal> {
+    for effect in &done.afterwards {
+        match effect {
+            Effect::Promote => server.promote()?,
+            Effect::Pause => held(&server.following).paused = true,
+            Effect::Resume => server.resume(),
+            Effect::Terminate(pid) => drop(server.terminate(*pid)),
+            Effect::Set { .. }
+            | Effect::Reload
+            | Effect::Sleep(_)
+            | Effect::CreateSlot(..)
+            | Effect::DropSlot(_)
+            | Effect::Write(_) => {}
+        }
+    }
+    if !server.senders().is_empty() {
+        server.changed.notify_waiters();
+    }
+    Ok(())
 }
 
 fn dispatch(state: &mut State, data: &mut Data, statement: &Statement) -> Ran {
@@ -257,21 +293,15 @@ fn carry_out(
         Effect::Sleep(seconds) => {
             done.sleep = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
         }
-        Effect::CreateSlot(name) => {
-            if data.slots.contains_key(&name) {
-                let message = format!("replication slot \"{name}\" already exists");
-                return Err(Refusal::new("42710", &message));
-            }
-            state.undo.push(Undo::Slot(name.clone(), None));
-            data.slots.insert(name, Slot { active: false });
+        // Slots are no part of a transaction: a roll-back leaves them as they are.
+        Effect::CreateSlot(name, restart) => {
+            data.slots.insert(name, Slot { restart, ..Slot::default() });
         }
-        Effect::DropSlot(name) => match data.slots.remove(&name) {
-            Some(slot) => state.undo.push(Undo::Slot(name, Some(slot))),
-            None => {
-                let message = format!("replication slot \"{name}\" does not exist");
-                return Err(Refusal::new("42704", &message));
-            }
-        },
+        Effect::DropSlot(name) => drop(data.slots.remove(&name)),
+        Effect::Write(bytes) => data.wal.write(bytes, state.server.now()),
+        Effect::Promote | Effect::Pause | Effect::Resume | Effect::Terminate(_) => {
+            done.afterwards.push(effect);
+        }
     }
     Ok(())
 }

@@ -42,16 +42,25 @@ impl Verifier {
 
     /// Makes a verifier from a password.
     pub(super) fn of(password: &str, salt: [u8; 16]) -> Verifier {
+        Verifier::derived(password, &salt, ITERATIONS)
+    }
+
+    fn derived(password: &str, salt: &[u8], iterations: u32) -> Verifier {
         let mut salted = [0_u8; 32];
-        pbkdf2::pbkdf2::<Hmac<Sha256>>(password.as_bytes(), &salt, ITERATIONS, &mut salted)
+        pbkdf2::pbkdf2::<Hmac<Sha256>>(password.as_bytes(), salt, iterations, &mut salted)
             .expect("HMAC takes keys of every length");
         let client = hmac(&salted, b"Client Key");
         Verifier {
-            iterations: ITERATIONS,
+            iterations,
             salt: salt.to_vec(),
             stored: Sha256::digest(client).into(),
             server: hmac(&salted, b"Server Key"),
         }
+    }
+
+    /// Whether this is the verifier of a password.
+    pub(super) fn fits(&self, password: &str) -> bool {
+        *self == Verifier::derived(password, &self.salt, self.iterations)
     }
 
     /// The stored form.
@@ -117,6 +126,7 @@ mod tests {
     #[test]
     fn a_verifier_survives_its_text() {
         let verifier = Verifier::of("secret", [7; 16]);
+        assert!(verifier.fits("secret") && !verifier.fits("secret "));
         assert_eq!(Verifier::parse(&verifier.text()), Some(verifier));
         assert_eq!(Verifier::parse("md5abc"), None);
     }

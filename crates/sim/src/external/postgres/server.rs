@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::conf::{self, Rule};
 use super::data::Data;
+use super::replication::{Following, Sender};
 use super::settings;
 
 /// A server's version.
@@ -70,25 +71,14 @@ pub struct Conditions {
     pub starting: bool,
     /// Every statement takes this long.
     pub delay: Duration,
+    /// Every base backup takes this much longer.
+    pub copying: Duration,
+    /// What is received is replayed this much later.
+    pub replaying: Duration,
     /// Names of roles, databases and tables that somebody else holds a lock on.
     pub locked: BTreeSet<String>,
     /// The C library's collation version, where it has changed.
     pub collation_version: Option<String>,
-}
-
-/// A streaming standby, as the primary sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standby {
-    /// Process of the sender.
-    pub pid: i32,
-    /// Role that it logged in as.
-    pub user: String,
-    /// `application_name`.
-    pub name: String,
-    /// Its address.
-    pub address: String,
-    /// `streaming`, `catchup`, …
-    pub state: String,
 }
 
 /// An open session, as others see it.
@@ -113,20 +103,28 @@ pub struct Server {
     pending: Mutex<BTreeSet<String>>,
     rules: Mutex<Vec<Rule>>,
     conditions: Mutex<Conditions>,
-    standbys: Mutex<Vec<Standby>>,
+    pub(super) senders: Mutex<BTreeMap<i32, Sender>>,
+    pub(super) following: Mutex<Following>,
     sessions: Mutex<BTreeMap<i32, Seen>>,
     random: Mutex<fastrand::Rng>,
     stopped: Mutex<bool>,
     crashed: Mutex<Option<String>>,
-    standby: bool,
+    log: Mutex<String>,
+    full: Mutex<bool>,
+    pub(super) waker: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+    /// From when on it takes connections.
+    pub(super) ready_at: Timestamp,
     /// Where `pg_reload_conf` finds the files: the paths and their present text.
     pub(super) files: Mutex<BTreeMap<String, String>>,
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panicking holder has failed its test already; the data are whole between statements.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Bytes of log that are kept.
+const LOG_KEPT: usize = 32 << 10;
 
 /// What a server starts with.
 pub(super) struct Start {
@@ -137,6 +135,9 @@ pub(super) struct Start {
     pub(super) rules: Vec<Rule>,
     pub(super) files: BTreeMap<String, String>,
     pub(super) random: u64,
+    pub(super) ready_at: Timestamp,
+    /// Password files that the server's user may read, and must not be read by others.
+    pub(super) passwords: BTreeMap<String, String>,
 }
 
 impl Server {
@@ -151,12 +152,16 @@ impl Server {
             pending: Mutex::default(),
             rules: Mutex::new(start.rules),
             conditions: Mutex::default(),
-            standbys: Mutex::default(),
+            senders: Mutex::default(),
+            following: Mutex::new(Following::new(start.passwords)),
             sessions: Mutex::default(),
             random: Mutex::new(fastrand::Rng::with_seed(start.random)),
             stopped: Mutex::new(false),
             crashed: Mutex::default(),
-            standby: false,
+            log: Mutex::default(),
+            full: Mutex::default(),
+            waker: Mutex::default(),
+            ready_at: start.ready_at,
             files: Mutex::new(start.files),
         }
     }
@@ -170,6 +175,22 @@ impl Server {
 
     pub(super) fn condition(&self) -> Conditions {
         held(&self.conditions).clone()
+    }
+
+    /// Whether nothing more fits onto its volume.
+    pub(super) fn volume_full(&self) -> bool {
+        *held(&self.full)
+    }
+
+    /// The volume has become full, or is no longer.
+    pub(super) fn set_volume_full(&self, full: bool) {
+        *held(&self.full) = full;
+        self.conditions(|condition| condition.disk_full = full);
+    }
+
+    /// Whether it is a standby that serves nobody.
+    pub(super) fn closed(&self) -> bool {
+        self.standby() && self.setting("hot_standby").is_some_and(|value| value == "off")
     }
 
     /// The data, for tests that look or break things.
@@ -188,16 +209,7 @@ impl Server {
 
     /// Whether it follows a primary.
     pub(super) fn standby(&self) -> bool {
-        self.standby
-    }
-
-    /// Standbys that stream from it, as a test says.
-    pub fn stream_to(&self, standbys: Vec<Standby>) {
-        *held(&self.standbys) = standbys;
-    }
-
-    pub(super) fn standbys(&self) -> Vec<Standby> {
-        held(&self.standbys).clone()
+        held(&self.following).standby
     }
 
     pub(super) fn sessions(&self) -> Vec<Seen> {
@@ -227,12 +239,41 @@ impl Server {
         held(&self.settings).get(name).cloned()
     }
 
+    /// A number among the settings, by its boot value where nobody set it.
+    pub(super) fn number(&self, name: &str) -> i64 {
+        let boot = || settings::find(name, self.version.major).map(|one| one.boot.to_owned());
+        let kept = self.setting(name).or_else(boot);
+        kept.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// A line of the server's log.
+    pub(super) fn say(&self, level: &str, text: &str) {
+        let at = format!("{:.3}", self.now()).replace('T', " ");
+        let mut log = held(&self.log);
+        log.push_str(&format!("{} UTC [1] {level}:  {text}\n", at.trim_end_matches('Z')));
+        // What is repeated every few seconds must not grow for ever.
+        if log.len() > LOG_KEPT {
+            let cut = log.len() - LOG_KEPT / 2;
+            let line = log.get(cut..).and_then(|tail| tail.find('\n')).map_or(0, |at| cut + at + 1);
+            log.drain(..line);
+        }
+    }
+
+    /// What it has said since it started.
+    pub fn log(&self) -> String {
+        held(&self.log).clone()
+    }
+
     pub(super) fn pending_restart(&self, name: &str) -> bool {
         held(&self.pending).contains(name)
     }
 
     pub(super) fn rule(&self, user: &str, database: &str, address: &str) -> Option<Rule> {
         held(&self.rules).iter().find(|rule| rule.fits(user, database, address)).cloned()
+    }
+
+    pub(super) fn replication_rule(&self, user: &str, address: &str) -> Option<Rule> {
+        held(&self.rules).iter().find(|rule| rule.lets_stream(user, address)).cloned()
     }
 
     /// Takes in changed files, as `pg_reload_conf` does; settings that need a restart wait for it.
@@ -247,7 +288,7 @@ impl Server {
             (path, text, rules, rules_text)
         };
         if let Some(text) = text
-            && let Ok(entries) = conf::parse(&path, &text, self.version.major)
+            && let Ok(entries) = conf::parse_with(&path, &text, self.version.major, &held(&self.files))
         {
             let automatic = self.data().automatic.clone();
             self.take(entries.into_iter().chain(automatic));
@@ -281,8 +322,17 @@ impl Server {
 
     /// Ends the server as a crash does, with these last words.
     pub fn crash(&self, message: &str) {
-        *held(&self.crashed) = Some(format!("{message}\n"));
+        *held(&self.crashed) = Some(format!("{message}\n").trim_start_matches('\n').to_owned());
         self.stop();
+    }
+
+    /// Ends by itself, with this exit code and these last words after its log.
+    pub(super) fn end(&self, words: &str) {
+        self.crash(words);
+        let waker = held(&self.waker).clone();
+        if let Some(waker) = waker {
+            waker();
+        }
     }
 
     pub(super) fn crashed(&self) -> Option<String> {

@@ -13,6 +13,8 @@ pub(super) enum Value {
     /// `numeric` and floating point, by their text.
     Decimal(String),
     Text(String),
+    /// `pg_lsn`.
+    Position(u64),
 }
 
 impl Value {
@@ -36,6 +38,16 @@ impl Value {
             Value::Bool(false) => Some("f".into()),
             Value::Integer(number) => Some(number.to_string()),
             Value::Decimal(text) | Value::Text(text) => Some(text.clone()),
+            Value::Position(position) => Some(super::wal::shown(*position)),
+        }
+    }
+
+    /// A position, or a text that can be read as one.
+    pub(super) fn position(&self) -> Option<u64> {
+        match self {
+            Value::Position(position) => Some(*position),
+            Value::Text(text) => super::wal::parse(text.trim()),
+            _ => None,
         }
     }
 
@@ -47,6 +59,7 @@ impl Value {
             Value::Integer(number) if i32::try_from(*number).is_ok() => 23,
             Value::Integer(_) => 20,
             Value::Decimal(_) => 1700,
+            Value::Position(_) => 3220,
         }
     }
 
@@ -69,6 +82,9 @@ impl Value {
 
     /// Order of two values that are not NULL; numbers as numbers, the rest as text.
     pub(super) fn order(&self, other: &Value) -> Ordering {
+        if let (Value::Position(_), _) | (_, Value::Position(_)) = (self, other) {
+            return self.position().cmp(&other.position());
+        }
         let numeric = |value: &Value| matches!(value, Value::Integer(_) | Value::Decimal(_));
         if (numeric(self) || numeric(other))
             && let (Some(one), Some(two)) = (self.number(), other.number())

@@ -17,20 +17,26 @@ struct Pattern {
     end: bool,
 }
 
-/// Applies a substitution to each line; none when the script is not understood.
-pub(super) fn substitute(script: &str, input: &str) -> Option<String> {
+/// Applies a substitution to each line; none when the script is not understood. `quiet` is `-n`:
+/// only what the flag `p` asks for is printed.
+pub(super) fn substitute(script: &str, input: &str, quiet: bool) -> Option<String> {
     let rest = script.strip_prefix('s')?;
     let mark = rest.chars().next()?;
     let parts: Vec<&str> = rest[mark.len_utf8()..].split(mark).collect();
     let [pattern, replacement, flags] = parts.as_slice() else { return None };
-    if !flags.is_empty() {
+    if !flags.chars().all(|flag| matches!(flag, 'g' | 'p')) {
         return None;
     }
     let pattern = compile(pattern)?;
     let mut out = String::new();
     for line in input.lines() {
-        out.push_str(&replace(&pattern, replacement, line));
-        out.push('\n');
+        let replaced = replace(&pattern, replacement, line, flags.contains('g'));
+        let again = replaced.is_some() && flags.contains('p');
+        let line = replaced.unwrap_or_else(|| line.to_owned());
+        for _ in 0..usize::from(!quiet) + usize::from(again) {
+            out.push_str(&line);
+            out.push('\n');
+        }
     }
     Some(out)
 }
@@ -142,33 +148,50 @@ fn find(
     (0..=longest).rev().find_map(|count| find(pattern, atom + 1, line, at + count, groups))
 }
 
-fn replace(pattern: &Pattern, replacement: &str, line: &str) -> String {
+/// The line with its first match, or all, replaced; none without a match.
+fn replace(pattern: &Pattern, replacement: &str, line: &str, all: bool) -> Option<String> {
     let chars: Vec<char> = line.chars().collect();
-    let last = if pattern.start { 0 } else { chars.len() };
-    for begin in 0..=last {
+    let text = |from: usize, to: usize| chars[from..to].iter().collect::<String>();
+    let (mut done, mut out, mut at) = (0, String::new(), 0);
+    let mut found = false;
+    while at <= chars.len() && !(pattern.start && at > 0) {
         let mut groups = Vec::new();
-        let Some(end) = find(pattern, 0, &chars, begin, &mut groups) else { continue };
-        let text = |from: usize, to: usize| chars[from..to].iter().collect::<String>();
-        let mut new = String::new();
-        let mut signs = replacement.chars();
-        while let Some(c) = signs.next() {
-            match c {
-                '&' => new.push_str(&text(begin, end)),
-                '\\' => match signs.next() {
-                    Some(digit) if digit.is_ascii_digit() => {
-                        let index = digit.to_digit(10).unwrap_or(0) as usize;
-                        let group = groups.get(index.wrapping_sub(1));
-                        new.push_str(&group.map_or_else(String::new, |(a, b)| text(*a, *b)));
-                    }
-                    Some(other) => new.push(other),
-                    None => {}
-                },
-                other => new.push(other),
-            }
+        let Some(end) = find(pattern, 0, &chars, at, &mut groups) else {
+            at += 1;
+            continue;
+        };
+        found = true;
+        out.push_str(&text(done, at));
+        out.push_str(&filled(replacement, &text(at, end), &groups, &chars));
+        done = end;
+        if !all {
+            break;
         }
-        return text(0, begin) + &new + &text(end, chars.len());
+        // An empty match moves on by a sign, so that it is not found again.
+        at = end.max(at + 1);
     }
-    line.to_owned()
+    found.then(|| out + &text(done, chars.len()))
+}
+
+fn filled(replacement: &str, whole: &str, groups: &[(usize, usize)], line: &[char]) -> String {
+    let mut new = String::new();
+    let mut signs = replacement.chars();
+    while let Some(c) = signs.next() {
+        match c {
+            '&' => new.push_str(whole),
+            '\\' => match signs.next() {
+                Some(digit) if digit.is_ascii_digit() => {
+                    let index = digit.to_digit(10).unwrap_or(0) as usize;
+                    let group = groups.get(index.wrapping_sub(1));
+                    new.extend(group.iter().flat_map(|(a, b)| &line[*a..*b]));
+                }
+                Some(other) => new.push(other),
+                None => {}
+            },
+            other => new.push(other),
+        }
+    }
+    new
 }
 
 #[cfg(test)]
@@ -186,11 +209,16 @@ mod tests {
             ("s/a/b/", "cat", Some("cbt\n")),
             ("s/x*$//", "axx", Some("a\n")),
             ("s,a,[&],", "cat", Some("c[a]t\n")),
-            ("s/a/b/g", "cat", None),
+            ("s/a/b/g", "banana", Some("bbnbnb\n")),
+            (r"s/[\\:]/\\&/g", r"a:b\c", Some("a\\:b\\\\c\n")),
+            ("s/x*/-/g", "abc", Some("-a-b-c-\n")),
+            ("s/a/b/w", "cat", None),
             ("p", "cat", None),
         ];
         for (script, input, expected) in cases {
-            assert_eq!(substitute(script, input).as_deref(), expected, "{script}");
+            assert_eq!(substitute(script, input, false).as_deref(), expected, "{script}");
         }
+        let lines = "one setting:   1\nother: 2\n";
+        assert_eq!(substitute("s/^one setting: *//p", lines, true).as_deref(), Some("1\n"));
     }
 }

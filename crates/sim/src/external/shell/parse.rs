@@ -17,11 +17,30 @@ pub(super) struct Word {
     pub(super) quoted: bool,
 }
 
+/// Where one of the two outputs goes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Redirection {
+    /// Whether it is the second output, for errors.
+    pub(super) errors: bool,
+    pub(super) to: Target,
+}
+
+/// The other end of a redirection.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Target {
+    /// `/dev/null`.
+    Nowhere,
+    /// `&1` and `&2`.
+    Other,
+    /// A file, written anew or added to.
+    File(Word, bool),
+}
+
 /// A command.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
-    /// Words, assignments, and whether the output is thrown away.
-    Simple(Vec<Word>, Vec<(String, Word)>, bool),
+    /// Words, assignments, and where the output goes.
+    Simple(Vec<Word>, Vec<(String, Word)>, Vec<Redirection>),
     Pipe(Vec<Node>),
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
@@ -198,14 +217,15 @@ impl Parser {
     }
 
     fn simple(&mut self) -> Parsed<Node> {
-        let (mut words, mut assignments, mut quiet) = (Vec::new(), Vec::new(), false);
+        let (mut words, mut assignments, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             self.blanks();
             match self.peek() {
                 None | Some('\n' | ';' | '|' | '&' | ')') => break,
                 _ => {}
             }
-            if self.redirection(&mut quiet)? {
+            if let Some(output) = self.redirection()? {
+                outputs.push(output);
                 continue;
             }
             let before = self.at;
@@ -228,23 +248,34 @@ impl Parser {
                 return Err(format!("syntax error near '{}'", self.peek().unwrap_or(' ')));
             }
         }
-        Ok(Node::Simple(words, assignments, quiet))
+        Ok(Node::Simple(words, assignments, outputs))
     }
 
-    /// `>&2`, `2>/dev/null` and their like; other files are not written by the model.
-    fn redirection(&mut self, quiet: &mut bool) -> Parsed<bool> {
-        let known = [">&2", "1>&2", "2>&1", "2>/dev/null", "2> /dev/null"];
-        if known.iter().any(|text| self.take(text)) {
-            return Ok(true);
+    /// `>file`, `>>file`, `2>file`, `>&2`, `2>&1`; input is not read from files.
+    fn redirection(&mut self) -> Parsed<Option<Redirection>> {
+        if self.peek() == Some('<') {
+            return Err("the model's shell reads no input from files".into());
         }
-        if [">/dev/null", "> /dev/null"].iter().any(|text| self.take(text)) {
-            *quiet = true;
-            return Ok(true);
+        let errors = self.ahead("2>");
+        if !(errors || self.ahead("1>") || self.ahead(">")) {
+            return Ok(None);
         }
-        match self.peek() {
-            Some('<' | '>') => Err("the model's shell reads and writes no other files".into()),
-            _ => Ok(false),
+        let _ = self.take("2") || self.take("1");
+        let adds = self.take(">>");
+        if !adds {
+            self.take(">");
         }
+        if self.take("&2") || self.take("&1") {
+            return Ok(Some(Redirection { errors, to: Target::Other }));
+        }
+        self.blanks();
+        let word = self.word()?;
+        let to = match word.parts.as_slice() {
+            [] => return Err("syntax error: a file name is missing".into()),
+            [Part::Text(path)] if path == "/dev/null" => Target::Nowhere,
+            _ => Target::File(word, adds),
+        };
+        Ok(Some(Redirection { errors, to }))
     }
 
     fn word(&mut self) -> Parsed<Word> {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::builtin::pods::program::{Exit, Program, Surroundings};
-use crate::external::postgres::server::Server;
+use crate::external::postgres::replication;
+use crate::external::postgres::server::{Server, held};
 use crate::external::postgres::session;
 
 /// A server in its container.
@@ -18,6 +19,10 @@ pub(super) struct Running {
     pub(super) port: u16,
     pub(super) ready_at: Timestamp,
     pub(super) log: String,
+    /// Volume and path of the data folder.
+    pub(super) place: Option<(String, String)>,
+    /// The task that follows a primary.
+    pub(super) receiver: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Running {
@@ -41,19 +46,62 @@ impl Running {
             around.network.listen(&self.address, self.port, listener);
         }
         around.network.attach(&self.address, self.server.clone());
+        *held(&self.server.waker) = Some(around.network.waker());
+    }
+
+    /// Starts to receive, where the server is a standby.
+    pub(super) fn follow(&mut self, around: &mut Surroundings) {
+        self.look(around);
+        if let Some(reach) = around.network.reach().filter(|_| self.server.standby()) {
+            let following =
+                replication::follow(self.server.clone(), self.address.clone(), reach);
+            self.receiver = Some(tokio::spawn(following));
+        }
+    }
+
+    /// What the volume and the server tell each other: the room left, and the end of recovery.
+    fn look(&self, around: &mut Surroundings) {
+        let Some((volume, path)) = &self.place else { return };
+        let full = around.volumes.is_full(volume);
+        if full != self.server.volume_full() {
+            self.server.set_volume_full(full);
+        }
+        if self.receiver.is_some() && !self.server.standby() {
+            let signal = format!("{path}/standby.signal");
+            around.volumes.unlink(volume, signal.trim_start_matches('/'));
+        }
+    }
+
+    fn said(&self) -> String {
+        format!("{}{}", self.log, self.server.log())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(receiver) = &self.receiver {
+            receiver.abort();
+        }
     }
 }
 
 impl Program for Running {
+    fn advance(&mut self, _now: Timestamp, around: &mut Surroundings) {
+        self.look(around);
+        if self.server.crashed().is_some() {
+            around.network.leave(&self.address);
+        }
+    }
+
     fn exit(&mut self, now: Timestamp) -> Option<(Timestamp, Exit)> {
         let message = self.server.crashed()?;
-        self.log.push_str(&message);
-        Some((now, Exit { code: 1, message: self.log.clone() }))
+        Some((now, Exit { code: 1, message: self.said() + &message }))
     }
 
     fn ready(&mut self, now: Timestamp) -> bool {
         let condition = self.server.condition();
-        now >= self.ready_at && !condition.starting && !condition.silent
+        let open = !condition.starting && !condition.silent && !self.server.closed();
+        now >= self.ready_at && open
     }
 
     fn due(&mut self, now: Timestamp) -> Option<Timestamp> {
@@ -65,12 +113,14 @@ impl Program for Running {
     }
 
     fn stop(&mut self, around: &mut Surroundings) -> Exit {
+        self.look(around);
+        self.server.send_the_rest();
         self.server.stop();
         around.network.leave(&self.address);
-        Exit { code: 0, message: self.log.clone() }
+        Exit { code: 0, message: self.said() }
     }
 
     fn log(&self) -> String {
-        self.log.clone()
+        self.said()
     }
 }

@@ -35,6 +35,10 @@ pub(super) fn create(
     if options.contains(&RoleOption::Superuser(true)) && !data.is_superuser(&state.user) {
         return Err(Refusal::new("42501", "must be superuser to create superusers"));
     }
+    let replication = options.contains(&RoleOption::Replication(true));
+    if replication && !data.is_superuser(&state.user) {
+        return Err(Refusal::new("42501", "must be superuser to create replication users"));
+    }
     touch_role(state, data, name);
     let mut role = Role { login, ..Role::new(data.oid()) };
     apply(state, data, &mut role, options)?;
@@ -53,6 +57,13 @@ pub(super) fn alter(state: &mut State, data: &mut Data, name: &str, options: &[R
         && options.iter().all(|option| matches!(option, RoleOption::Password(_)));
     if role.superuser && !superuser && !own_password {
         let message = "must be superuser to alter superuser roles or change superuser attribute";
+        return Err(Refusal::new("42501", message));
+    }
+    let replication = role.replication
+        || options.iter().any(|option| matches!(option, RoleOption::Replication(_)));
+    if replication && !superuser && !own_password {
+        let message =
+            "must be superuser to alter replication roles or change replication attribute";
         return Err(Refusal::new("42501", message));
     }
     if !superuser && !creator && !own_password {

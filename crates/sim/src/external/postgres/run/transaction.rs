@@ -4,7 +4,7 @@
 //! the crate's README names this difference.
 
 use super::Done;
-use crate::external::postgres::data::{Data, Database, Role, Slot};
+use crate::external::postgres::data::{Data, Database, Role};
 use crate::external::postgres::refusal::Refusal;
 use crate::external::postgres::session::{Block, State, Temporary};
 
@@ -13,7 +13,6 @@ use crate::external::postgres::session::{Block, State, Temporary};
 pub(in crate::external::postgres) enum Undo {
     Role(String, Option<Role>),
     Database(String, Option<Database>),
-    Slot(String, Option<Slot>),
     Temporary(String, Option<Temporary>),
 }
 
@@ -88,7 +87,6 @@ pub(in crate::external::postgres) fn undo_in(state: &mut State, data: &mut Data,
         match state.undo.pop() {
             Some(Undo::Role(name, old)) => restore(&mut data.roles, name, old),
             Some(Undo::Database(name, old)) => restore(&mut data.databases, name, old),
-            Some(Undo::Slot(name, old)) => restore(&mut data.slots, name, old),
             Some(Undo::Temporary(name, old)) => restore(&mut state.temporary, name, old),
             None => {}
         }

@@ -42,12 +42,13 @@ pub(super) async fn login(
 ) -> Result<State, Login> {
     let mut startup = BTreeMap::new();
     let (mut user, mut database) = (String::new(), String::new());
+    let mut replication = String::new();
     for (name, value) in parameters {
         match name.as_str() {
             "user" => user = value,
             "database" => database = value,
             "options" => startup.extend(options(&value)),
-            "replication" => {}
+            "replication" => replication = value,
             _ => {
                 startup.insert(name.to_lowercase(), value);
             }
@@ -62,6 +63,15 @@ pub(super) async fn login(
     }
     if server.condition().starting {
         return Err(Refusal::new("57P03", "the database system is starting up").into());
+    }
+    if server.closed() {
+        let message = "the database system is not accepting connections";
+        let refusal = Refusal::new("57P03", message).detail("Hot standby mode is disabled.");
+        return Err(refusal.into());
+    }
+    if !matches!(replication.as_str(), "" | "false" | "off" | "no" | "0") {
+        let message = "the model speaks no replication commands; its servers stream by themselves";
+        return Err(Refusal::new("0A000", message).into());
     }
     authenticate(server, stream, out, (&user, &database, address)).await?;
     admit(server, &user, &database)?;
