@@ -89,6 +89,32 @@ impl World {
         Some(answer)
     }
 
+    /// Takes a node away with its network: its kubelet is silent, and nothing reaches its pods, whose
+    /// programs go on.
+    pub fn lose_node(&self, node: &str) {
+        let addresses = self.addresses_on(node);
+        self.model(|model| {
+            model.down.insert(node.to_owned());
+            addresses.iter().for_each(|address| model.network.isolate(address));
+        });
+    }
+
+    /// Brings a node back.
+    pub fn regain_node(&self, node: &str) {
+        let addresses = self.addresses_on(node);
+        self.model(|model| {
+            model.down.remove(node);
+            addresses.iter().for_each(|address| model.network.rejoin(address));
+        });
+    }
+
+    fn addresses_on(&self, node: &str) -> Vec<String> {
+        let text = crate::builtin::field::text;
+        let pods = self.list("pods", "").into_iter();
+        let here = pods.filter(|pod| text(pod, "/spec/nodeName") == node);
+        here.map(|pod| text(&pod, "/status/podIP").to_owned()).filter(|ip| !ip.is_empty()).collect()
+    }
+
     /// Adds a rule that must hold after every change of the store.
     pub fn check(
         &self,

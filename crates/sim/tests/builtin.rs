@@ -87,9 +87,59 @@ async fn claims_grow_where_the_class_allows_it() {
     let refused = world.apply(&claim("b", "fixed", "2Gi")).expect_err("the class forbids it");
     assert_eq!(refused.code, 403);
     assert!(refused.message.contains("must support resize"), "{}", refused.message);
+    let status = || get(&world, "PersistentVolumeClaim", "a").unwrap()["status"].clone();
+    world.run_for(Duration::from_millis(100)).await;
+    assert_eq!(status()["conditions"][0]["type"], "Resizing");
+    assert_eq!(status()["allocatedResourceStatuses"]["storage"], "ControllerResizeInProgress");
     world.run_for(Duration::from_secs(20)).await;
-    let grown = get(&world, "PersistentVolumeClaim", "a").unwrap();
-    assert_eq!(grown["status"]["capacity"]["storage"], "2Gi");
+    assert_eq!(status()["conditions"][0]["type"], "FileSystemResizePending");
+    assert_eq!(status()["capacity"]["storage"], "1Gi", "no pod mounts it");
+    world.apply(USER).unwrap();
+    world.run_for(Duration::from_secs(20)).await;
+    assert_eq!(status()["capacity"]["storage"], "2Gi");
+    assert!(status()["conditions"].is_null() && status()["allocatedResourceStatuses"].is_null());
+    let reasons: Vec<String> =
+        world.events("default", "a").into_iter().map(|event| event.0).collect();
+    for reason in ["Resizing", "FileSystemResizeRequired", "FileSystemResizeSuccessful"] {
+        assert!(reasons.iter().any(|one| one == reason), "{reason}: {reasons:?}");
+    }
+    driver.abort();
+}
+
+/// A pod that mounts the claim.
+const USER: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: user, namespace: default}
+spec:
+  containers: [{name: main, image: 'nginx:1', volumeMounts: [{name: data, mountPath: /data}]}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: a}}]
+";
+
+#[tokio::test(start_paused = true)]
+async fn a_resizer_that_fails_says_so_until_it_succeeds() {
+    let world = World::new(2);
+    let driver = world.spawn();
+    world.apply(&class("grows", true)).unwrap();
+    world.apply(&claim("a", "grows", "1Gi")).unwrap();
+    world.apply(USER).unwrap();
+    world.run_for(Duration::from_secs(20)).await;
+    world.model(|model| model.resizing.insert("grows".into(), "quota exceeded".into()));
+    world.apply(&claim("a", "grows", "2Gi")).unwrap();
+    world.run_for(Duration::from_secs(60)).await;
+    let status = || get(&world, "PersistentVolumeClaim", "a").unwrap()["status"].clone();
+    let conditions = status()["conditions"].clone();
+    let failed = conditions.as_array().unwrap().iter().any(|one| {
+        let message = one["message"].as_str().unwrap_or("");
+        one["type"] == "ControllerResizeError" && message.ends_with("failed: quota exceeded")
+    });
+    assert!(failed, "{conditions}");
+    assert_eq!(status()["capacity"]["storage"], "1Gi");
+    let events = world.events("default", "a");
+    assert!(events.iter().any(|one| one.0 == "VolumeResizeFailed"), "{events:?}");
+    world.model(|model| model.resizing.clear());
+    world.run_for(Duration::from_secs(60)).await;
+    assert_eq!(status()["capacity"]["storage"], "2Gi");
+    assert!(status()["conditions"].is_null());
     driver.abort();
 }
 

@@ -243,3 +243,42 @@ async fn an_orderly_end_of_the_primary_loses_nothing_and_a_crash_may() {
     assert_eq!(ask(&world, 1, seen).await, "1");
     driver.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_node_takes_its_standby_with_it_and_gives_it_back() {
+    let world = World::new(4);
+    let driver = world.spawn();
+    for number in [2, 3] {
+        let node = sim::world::node(&format!("node-{number}"), &format!("172.18.0.{number}0"));
+        world.create(&node.to_string()).expect("a node");
+    }
+    world.apply(&set(1, "postgres:15", "")).expect("applied");
+    settled(&world, 1).await;
+    replicated::prepare(&world, 3).await;
+    world.apply(&set(3, "postgres:15", "")).expect("applied");
+    settled(&world, 3).await;
+    let node = |ordinal: usize| {
+        let pod = world.get("Pod", "default", &format!("db-{ordinal}")).expect("the pod");
+        pod["spec"]["nodeName"].as_str().expect("a node").to_owned()
+    };
+    let lost = node(2);
+    assert_ne!(lost, node(0), "the emptiest node wins");
+    world.lose_node(&lost);
+    let streams = "SELECT application_name FROM pg_stat_replication ORDER BY 1";
+    world.run_for(Duration::from_secs(20)).await;
+    assert_eq!(ask(&world, 0, streams).await, "db-1;db-2", "nobody has noticed yet");
+    ask(&world, 0, "CREATE ROLE meanwhile").await;
+    world.run_for(Duration::from_secs(120)).await;
+    assert_eq!(ask(&world, 0, streams).await, "db-1");
+    let slot = "SELECT active, wal_status FROM pg_replication_slots WHERE slot_name = 'slot_2'";
+    assert_eq!(ask(&world, 0, slot).await, "f|reserved");
+    let pod = world.get("Pod", "default", "db-2").expect("the pod stays for five minutes");
+    let ready = pod["status"]["conditions"].as_array().expect("conditions").iter();
+    assert!(ready.clone().any(|one| one["type"] == "Ready" && one["status"] == "False"));
+    world.regain_node(&lost);
+    world.run_for(Duration::from_secs(200)).await;
+    assert_eq!(ask(&world, 0, streams).await, "db-1;db-2");
+    let seen = "SELECT count(*) FROM pg_roles WHERE rolname = 'meanwhile'";
+    assert_eq!(ask(&world, 2, seen).await, "1");
+    driver.abort();
+}

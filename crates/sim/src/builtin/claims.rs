@@ -3,6 +3,8 @@
 //! Plays kube-controller-manager's claim and protection controllers and an external provisioner
 //! with its resizer. Must not know pods beyond "uses this claim".
 
+mod grow;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -185,39 +187,6 @@ impl Claims {
             return None;
         }
         self.grow(door, model, claim, volume)
-    }
-
-    /// The resizer: the class allows it, or the claim's update would have been refused.
-    fn grow(
-        &mut self,
-        door: &mut Door,
-        model: &mut Model,
-        mut claim: Value,
-        mut volume: Value,
-    ) -> Option<Timestamp> {
-        let wanted = amount(&claim, "/spec/resources/requests/storage")?;
-        let has = amount(&claim, "/status/capacity/storage")?;
-        if wanted <= has {
-            return None;
-        }
-        let uid = field::uid(&claim).to_owned();
-        let begun = self.work.contains_key(&(uid.clone(), "grow"));
-        if !begun {
-            let text = format!("External resizer is resizing volume {}", field::name(&volume));
-            door.event(&claim, "Normal", "Resizing", &text);
-        }
-        if let Err(at) = self.done(model, &uid, "grow", door.now()) {
-            return Some(at);
-        }
-        self.work.remove(&(uid, "grow"));
-        let size = claim["spec"]["resources"]["requests"]["storage"].clone();
-        volume["spec"]["capacity"]["storage"] = size.clone();
-        door.update(VOLUMES, volume).ok()?;
-        claim["status"]["capacity"]["storage"] = size;
-        let _ = door.update_status(CLAIMS, claim.clone());
-        let text = "MountVolume.NodeExpandVolume succeeded for volume";
-        door.event(&claim, "Normal", "FileSystemResizeSuccessful", text);
-        None
     }
 
     fn volume(&mut self, door: &mut Door, model: &mut Model, volume: Value) -> Option<Timestamp> {

@@ -74,6 +74,8 @@ pub struct Model {
     pub down: BTreeSet<String>,
     /// Storage classes whose provisioner fails, with its error text.
     pub provisioning: BTreeMap<String, String>,
+    /// Storage classes whose resizer fails, with its error text.
+    pub resizing: BTreeMap<String, String>,
     /// What containers have printed, by namespace, pod and container.
     pub logs: BTreeMap<(String, String, String), String>,
     rng: fastrand::Rng,
@@ -93,6 +95,7 @@ impl Model {
             network: Network::default(),
             down: BTreeSet::new(),
             provisioning: BTreeMap::new(),
+            resizing: BTreeMap::new(),
             logs: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(seed ^ 0x6275_696c_7469_6e00),
             addresses: 0,

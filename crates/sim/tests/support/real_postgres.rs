@@ -13,8 +13,9 @@ pub(crate) struct Real {
     /// Its major version.
     pub major: u32,
     server: Child,
+    bin: PathBuf,
     // Removed after the server has ended.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// The newest installed programs of a supported version.
@@ -41,8 +42,12 @@ fn unprivileged(command: &mut Command) -> Option<&mut Command> {
 }
 
 impl Real {
-    /// Starts one; none when PostgreSQL is not installed.
-    pub(crate) fn start(password: &str) -> Option<Real> {
+    /// Starts one; none when PostgreSQL is not installed or must not be used.
+    pub(crate) fn unless_hermetic(password: &str) -> Option<Real> {
+        if super::asking::hermetic() { None } else { Real::start(password) }
+    }
+
+    fn start(password: &str) -> Option<Real> {
         let (bin, major) = programs()?;
         let folder = tempfile::tempdir().ok()?;
         let open = std::fs::Permissions::from_mode(0o777);
@@ -64,9 +69,45 @@ impl Real {
         assert!(made.success(), "initdb failed");
         let port = free_port();
         let server = unprivileged(&mut serve(&bin, &data, port))?.spawn().ok()?;
-        let real = Real { port, major, server, _folder: folder };
+        let real = Real { port, major, server, bin, folder };
         real.wait();
         Some(real)
+    }
+
+    /// A standby of it, copied and started as `application`.
+    #[allow(dead_code, reason = "not every test that takes this file in has standbys")]
+    pub(crate) fn standby(&self, password: &str, slot: &str, application: &str) -> Real {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(folder.path(), open).expect("its own folder");
+        let data = folder.path().join("data");
+        let from = format!(
+            "host=127.0.0.1 port={} user=repl password={password} application_name={application}",
+            self.port
+        );
+        let mut copy = Command::new(self.bin.join("pg_basebackup"));
+        copy.args(["-d", &from, "-S", slot, "-X", "stream", "-c", "fast", "-R", "-D"]).arg(&data);
+        let made = unprivileged(&mut copy).and_then(|copy| copy.status().ok());
+        assert!(made.is_some_and(|status| status.success()), "the copy failed");
+        let port = free_port();
+        let mut server = serve(&self.bin, &data, port);
+        let server = unprivileged(&mut server).and_then(|server| server.spawn().ok());
+        let server = server.expect("a standby that starts");
+        let real = Real { port, major: self.major, server, bin: self.bin.clone(), folder };
+        real.wait();
+        real
+    }
+
+    /// The words of a copy that fails.
+    #[allow(dead_code, reason = "not every test that takes this file in has standbys")]
+    pub(crate) fn copy(&self, from: &str) -> String {
+        let data = self.folder.path().join("copy");
+        let mut copy = Command::new(self.bin.join("pg_basebackup"));
+        copy.args(["-d", from, "-S", "nope", "-X", "stream", "-c", "fast", "-w", "-D"]).arg(&data);
+        let said = unprivileged(copy.env("LC_ALL", "C")).and_then(|copy| copy.output().ok());
+        let said = said.expect("a program that runs");
+        assert!(!said.status.success(), "the copy went well");
+        String::from_utf8_lossy(&said.stderr).into_owned()
     }
 
     fn wait(&self) {
@@ -91,7 +132,7 @@ fn serve(bin: &Path, data: &Path, port: u16) -> Command {
     command
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()
 }

@@ -49,7 +49,7 @@ data:
   primary: 'host=db-0.db.default.svc user=repl passfile=/tmp/pgpass connect_timeout=10'
   pg_hba.conf: |
     local all postgres trust
-    host replication repl all scram-sha-256
+    host replication all all scram-sha-256
     host all all all scram-sha-256
   postgresql.conf: |
     listen_addresses = '*'
@@ -70,11 +70,16 @@ spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {app: db}, por
 ---
 ";
 
-/// The manifests of so many servers; `noguard` leaves the seeding out.
+/// The manifests of so many servers; `noguard` leaves the seeding out, `slot=…` names the slot.
 pub(crate) fn set(replicas: usize, image: &str, option: &str) -> String {
     let script = match option {
         "noguard" => "exit 0".to_owned(),
         _ => SEED.replace('\n', "\n          "),
+    };
+    let slot = option.strip_prefix("slot=").unwrap_or("slot_$(POD_INDEX)");
+    let script = match option.strip_prefix("slot=") {
+        Some(slot) => script.replace("slot_$POD_INDEX", slot),
+        None => script,
     };
     format!(
         "{FILES}apiVersion: apps/v1
@@ -122,7 +127,7 @@ spec:
         - -c
         - cluster_name=$(POD_NAME)
         - -c
-        - primary_slot_name=slot_$(POD_INDEX)
+        - primary_slot_name={slot}
         env: *env
         readinessProbe: {{exec: {{command: [pg_isready]}}}}
         volumeMounts:
@@ -159,6 +164,7 @@ pub(crate) async fn settled(world: &World, ready: usize) {
 }
 
 /// The role and the slots that standbys need.
+#[allow(dead_code, reason = "not every test that takes this file in prepares by itself")]
 pub(crate) async fn prepare(world: &World, replicas: usize) {
     ask(world, 0, "CREATE ROLE repl LOGIN REPLICATION PASSWORD 'pw-repl'").await;
     for ordinal in 1..replicas {
@@ -203,6 +209,36 @@ fn rows(messages: &[SimpleQueryMessage]) -> String {
     rows.collect::<Vec<_>>().join(";")
 }
 
+/// The last words of a copy in a pod of its own.
+#[allow(dead_code, reason = "not every test that takes this file in copies by itself")]
+pub(crate) async fn copy(world: &World, from: &str) -> String {
+    let manifest = format!(
+        "apiVersion: v1
+kind: Pod
+metadata: {{name: copy, namespace: default}}
+spec:
+  automountServiceAccountToken: false
+  restartPolicy: Never
+  initContainers:
+  - name: copy
+    image: postgres:15
+    terminationMessagePolicy: FallbackToLogsOnError
+    command: [sh, -c, 'pg_basebackup -D /data/copy -d \"{from}\" -S nope -X stream -c fast -w']
+    volumeMounts: [{{name: data, mountPath: /data}}]
+  containers: [{{name: main, image: 'postgres:15', command: [sleep]}}]
+  volumes: [{{name: data, emptyDir: {{}}}}]
+"
+    );
+    world.apply(&manifest).expect("applied");
+    world.run_for(Duration::from_secs(60)).await;
+    let pod = world.get("Pod", "default", "copy").expect("the pod");
+    let ended = &pod["status"]["initContainerStatuses"][0]["state"]["terminated"];
+    assert_eq!(ended["exitCode"], 1, "{pod}");
+    world.delete("Pod", "default", "copy").expect("deleted");
+    world.run_for(Duration::from_secs(10)).await;
+    ended["message"].as_str().unwrap_or("").to_owned()
+}
+
 fn pod(world: &World, ordinal: usize) -> Value {
     world.get("Pod", "default", &format!("db-{ordinal}")).unwrap_or_default()
 }
@@ -213,18 +249,21 @@ pub(crate) fn address(world: &World, ordinal: usize) -> String {
 }
 
 /// The volume of a pod.
+#[allow(dead_code, reason = "not every test that takes this file in breaks volumes")]
 pub(crate) fn volume(world: &World, ordinal: usize) -> String {
     let claim = world.get("PersistentVolumeClaim", "default", &format!("data-db-{ordinal}"));
     claim.unwrap_or_default()["spec"]["volumeName"].as_str().unwrap_or("").to_owned()
 }
 
 /// What the server of a pod has logged since it started.
+#[allow(dead_code, reason = "not every test that takes this file in reads logs")]
 pub(crate) fn log(world: &World, ordinal: usize) -> String {
     let server = world.postgres("default", &format!("db-{ordinal}"));
     server.map(|server| server.log()).unwrap_or_default()
 }
 
 /// The last words of the containers of a pod.
+#[allow(dead_code, reason = "not every test that takes this file in reads last words")]
 pub(crate) fn end(world: &World, ordinal: usize) -> String {
     let pod = pod(world, ordinal);
     let mut words = String::new();

@@ -26,6 +26,7 @@ pub(super) enum Effect {
     Pause,
     Resume,
     Terminate(i32),
+    Checkpoint,
     /// Bytes of log to be written.
     Write(u64),
     Sleep(f64),

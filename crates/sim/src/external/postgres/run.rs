@@ -93,6 +93,8 @@ fn afterwards(server: &Arc<Server>, done: &Done) -> Result<(), Refusal> {
             Effect::Pause => held(&server.following).paused = true,
             Effect::Resume => server.resume(),
             Effect::Terminate(pid) => drop(server.terminate(*pid)),
+            Effect::Checkpoint if server.standby() => {}
+            Effect::Checkpoint => server.checkpoint(),
             Effect::Set { .. }
             | Effect::Reload
             | Effect::Sleep(_)
@@ -108,6 +110,9 @@ fn afterwards(server: &Arc<Server>, done: &Done) -> Result<(), Refusal> {
 }
 
 fn dispatch(state: &mut State, data: &mut Data, statement: &Statement) -> Ran {
+    if state.server.standby() {
+        recovering(statement)?;
+    }
     match statement {
         Statement::Query(query) => select(state, data, query),
         Statement::Show(name) => show(state, data, name),
@@ -188,6 +193,9 @@ fn define(state: &mut State, data: &mut Data, statement: &Statement) -> Ran {
             Block::Open => Ok(Done::tag("LOCK TABLE")),
             _ => Err(Refusal::new("25P01", "LOCK TABLE can only be used in transaction blocks")),
         },
+        Statement::Quiet("CHECKPOINT") => {
+            Ok(Done { afterwards: vec![Effect::Checkpoint], ..Done::tag("CHECKPOINT") })
+        }
         Statement::Quiet(tag) => Ok(Done::tag(tag)),
         // The rest is handled by `dispatch`, which asks here last.
         _ => Err(Refusal::new("XX000", "statement was not dispatched")),
@@ -235,6 +243,26 @@ fn guard(state: &State, data: &Data, tag: &str) -> Result<(), Refusal> {
         return Err(Refusal::new("53100", message).hint("Check free disk space."));
     }
     Ok(())
+}
+
+/// What no standby does, whatever the transaction says of itself.
+fn recovering(statement: &Statement) -> Result<(), Refusal> {
+    let tag = match statement {
+        Statement::Begin { read_only: Some(false) } => None,
+        Statement::Set { name, value, .. } if name == "transaction_read_only" => {
+            match value.as_deref().and_then(super::settings::boolean) {
+                Some(false) => None,
+                _ => return Ok(()),
+            }
+        }
+        Statement::Lock(_) => Some("LOCK TABLE"),
+        Statement::Quiet(tag @ ("VACUUM" | "ANALYZE" | "REINDEX")) => Some(*tag),
+        _ => return Ok(()),
+    };
+    Err(match tag {
+        Some(tag) => Refusal::new("25006", &format!("cannot execute {tag} during recovery")),
+        None => Refusal::new("0A000", "cannot set transaction read-write mode during recovery"),
+    })
 }
 
 /// Names on which a statement needs a lock.
@@ -299,7 +327,11 @@ fn carry_out(
         }
         Effect::DropSlot(name) => drop(data.slots.remove(&name)),
         Effect::Write(bytes) => data.wal.write(bytes, state.server.now()),
-        Effect::Promote | Effect::Pause | Effect::Resume | Effect::Terminate(_) => {
+        Effect::Promote
+        | Effect::Pause
+        | Effect::Resume
+        | Effect::Terminate(_)
+        | Effect::Checkpoint => {
             done.afterwards.push(effect);
         }
     }
