@@ -131,7 +131,9 @@ async fn a_standby_copies_its_primary_and_streams() {
     let refused = |pod: &Pod| {
         let ended = container_status(pod, "seed").and_then(|one| one.last_state?.terminated);
         ended.is_some_and(|one| {
-            one.message.unwrap_or_default().contains("password authentication failed for user \"repl\"")
+            one.message
+                .unwrap_or_default()
+                .contains("password authentication failed for user \"repl\"")
         })
     };
     bench.until("db-1", "the copy refused for want of a role", refused).await;
@@ -157,7 +159,8 @@ async fn a_standby_copies_its_primary_and_streams() {
         ..orphaning
     };
     sets.delete("db", &orphaning).await.expect("the set is deleted");
-    wait_for("the set gone", async || sets.get_opt("db").await.is_ok_and(|set| set.is_none())).await;
+    wait_for("the set gone", async || sets.get_opt("db").await.is_ok_and(|set| set.is_none()))
+        .await;
     apply(&bench, 2).await;
     let adopted = async || {
         let pod = bench.pods().get("db-1").await.expect("the pod can be read");

@@ -5,7 +5,7 @@ mod replicated;
 
 use std::time::Duration;
 
-use replicated::{ask, end, log, settled, set, volume};
+use replicated::{ask, end, log, set, settled, volume};
 use sim::world::World;
 
 /// A primary with so many pods, ready or given up on after three minutes.
@@ -29,10 +29,7 @@ const SLOTS: &str = "SELECT slot_name, active, wal_status, restart_lsn IS NOT NU
 async fn standbys_are_seeded_and_stream() {
     let (world, driver) = up(3).await;
     world.run_for(Duration::from_secs(1)).await;
-    assert_eq!(
-        ask(&world, 0, STREAMS).await,
-        "db-1|streaming|async|t;db-2|streaming|async|t"
-    );
+    assert_eq!(ask(&world, 0, STREAMS).await, "db-1|streaming|async|t;db-2|streaming|async|t");
     assert_eq!(ask(&world, 0, SLOTS).await, "slot_1|t|reserved|t;slot_2|t|reserved|t");
     ask(&world, 0, "CREATE ROLE later").await;
     world.run_for(Duration::from_millis(50)).await;
@@ -60,10 +57,7 @@ async fn a_standby_waits_with_the_servers_words_until_it_may_copy() {
     let words = end(&world, 1);
     let at = "connection to server at \"db-0.db.default.svc\"";
     assert!(words.contains(at), "{words}");
-    assert!(
-        words.contains("FATAL:  password authentication failed for user \"repl\""),
-        "{words}"
-    );
+    assert!(words.contains("FATAL:  password authentication failed for user \"repl\""), "{words}");
     ask(&world, 0, "CREATE ROLE repl LOGIN PASSWORD 'pw-repl'").await;
     world.run_for(Duration::from_secs(330)).await;
     let words = end(&world, 1);
@@ -122,7 +116,9 @@ async fn a_slot_that_falls_too_far_behind_is_lost_and_its_standby_streams_no_mor
     settled(&world, 2).await;
     world.run_for(Duration::from_secs(30)).await;
     let words = log(&world, 1);
-    assert!(words.contains("could not receive data from WAL stream: ERROR:  requested WAL segment"));
+    assert!(
+        words.contains("could not receive data from WAL stream: ERROR:  requested WAL segment")
+    );
     assert!(words.contains("has already been removed"), "{words}");
     assert_eq!(ask(&world, 0, STREAMS).await, "");
     assert_eq!(ask(&world, 1, "SELECT count(*) FROM pg_stat_wal_receiver").await, "0");

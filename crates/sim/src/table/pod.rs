@@ -38,7 +38,10 @@ fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn restarts(pod: &Value, now: Timestamp) -> String {
-    let statuses = "/status/containerStatuses";
+    let statuses = match init_status(pod) {
+        Some(_) => "/status/initContainerStatuses",
+        None => "/status/containerStatuses",
+    };
     let count: i64 = each(pod, statuses).map(|status| number(status, "/restartCount")).sum();
     let last = each(pod, statuses)
         .map(|status| text(status, "/lastState/terminated/finishedAt"))

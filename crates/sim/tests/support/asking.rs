@@ -117,8 +117,5 @@ pub(crate) fn hermetic() -> bool {
 pub(crate) fn skipped(what: &str) {
     assert!(hermetic() || !set("STEADFAST_REQUIRE_ALL"), "PostgreSQL must be installed");
     // Standard error itself: the harness hides what a passing test prints.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED: the {what} was not compared with a real server"
-    );
+    let _ = writeln!(std::io::stderr(), "SKIPPED: the {what} was not compared with a real server");
 }

@@ -150,9 +150,9 @@ pub(crate) async fn settled(world: &World, ready: usize) {
     world.run_for(Duration::from_secs(5)).await;
     let key = sim::Key::new("apps", "statefulsets", "default", "db");
     let done = world.wait_until(Duration::from_secs(600), |store| {
-        store.get(&key).is_some_and(|set| {
-            set["status"]["readyReplicas"].as_u64() == u64::try_from(ready).ok()
-        })
+        store
+            .get(&key)
+            .is_some_and(|set| set["status"]["readyReplicas"].as_u64() == u64::try_from(ready).ok())
     });
     let done = done.await;
     let seen = || {

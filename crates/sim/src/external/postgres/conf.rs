@@ -49,8 +49,10 @@ fn read(
                         read((&value, text), major, &others, inner);
                     }
                     _ if name == "include" => {
-                        let message = format!("could not open configuration file \"{value}\": No \
-                                               such file or directory");
+                        let message = format!(
+                            "could not open configuration file \"{value}\": No \
+                                               such file or directory"
+                        );
                         complaints.push(Refusal::new("F0000", &message));
                     }
                     _ => {}

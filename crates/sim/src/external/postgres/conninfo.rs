@@ -90,7 +90,8 @@ impl Conninfo {
         let order = ["user", "password", "passfile", "channel_binding", "dbname", "host", "port"];
         let order = order.iter().copied().chain(["application_name", "fallback_application_name"]);
         let tail = RECORDED.iter().skip(7).map(|one| one.0);
-        let default = |name: &str| RECORDED.iter().find(|one| one.0 == name).map_or("", |one| one.1);
+        let default =
+            |name: &str| RECORDED.iter().find(|one| one.0 == name).map_or("", |one| one.1);
         let words = order.chain(tail).filter_map(|name| match name {
             "password" => shown.get(name).map(|_| "password=********".to_owned()),
             name => {

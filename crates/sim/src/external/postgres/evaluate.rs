@@ -18,7 +18,11 @@ use title::title;
 /// What a function asks to be done after its statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Effect {
-    Set { name: String, value: String, local: bool },
+    Set {
+        name: String,
+        value: String,
+        local: bool,
+    },
     Reload,
     CreateSlot(String, Option<u64>),
     DropSlot(String),

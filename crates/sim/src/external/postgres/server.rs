@@ -288,7 +288,8 @@ impl Server {
             (path, text, rules, rules_text)
         };
         if let Some(text) = text
-            && let Ok(entries) = conf::parse_with(&path, &text, self.version.major, &held(&self.files))
+            && let Ok(entries) =
+                conf::parse_with(&path, &text, self.version.major, &held(&self.files))
         {
             let automatic = self.data().automatic.clone();
             self.take(entries.into_iter().chain(automatic));

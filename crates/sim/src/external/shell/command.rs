@@ -103,7 +103,10 @@ impl Shell<'_> {
                 return unknown("rm with patterns");
             }
             let Some((volume, rest)) = self.launch.volume_of(path) else {
-                return Said::failed(1, format!("rm: cannot remove '{path}': Read-only file system\n"));
+                return Said::failed(
+                    1,
+                    format!("rm: cannot remove '{path}': Read-only file system\n"),
+                );
             };
             let (file, folder) = (self.file(path).is_some(), self.is_folder(path));
             if folder && !option('r') && !option('R') {

@@ -15,8 +15,17 @@ use crate::external::postgres::{Data, Order, Version, password};
 #[derive(Clone, Debug)]
 pub(super) enum Slow {
     Sleep(Duration),
-    /// The copy, the volume and path that it goes to, and `-R`.
-    Copy { order: Order, to: (String, String), recovery: bool },
+    Copy(Box<Copying>),
+}
+
+/// A copy that is to be made.
+#[derive(Clone, Debug)]
+pub(super) struct Copying {
+    pub(super) order: Order,
+    /// The volume and path that it goes to.
+    pub(super) to: (String, String),
+    /// `-R`.
+    pub(super) recovery: bool,
 }
 
 impl Shell<'_> {
@@ -51,7 +60,8 @@ impl Shell<'_> {
         let named = arguments.iter().rev().find(|word| !word.starts_with('-'));
         let folder = named.or_else(|| self.variables.get("PGDATA")).cloned().unwrap_or_default();
         let place = self.launch.volume_of(&folder);
-        let kept = place.and_then(|(volume, path)| self.volumes.state::<Mutex<Data>>(&volume, &path));
+        let kept =
+            place.and_then(|(volume, path)| self.volumes.state::<Mutex<Data>>(&volume, &path));
         match kept {
             Some(data) => {
                 let data = data.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -108,7 +118,7 @@ impl Shell<'_> {
             address: self.launch.address.clone(),
             takes: Duration::from_millis(1500),
         };
-        Ok(Slow::Copy { order, to, recovery: told.recovery })
+        Ok(Slow::Copy(Box::new(Copying { order, to, recovery: told.recovery })))
     }
 
     /// The password in a file, unless others may read it, when libpq does not.

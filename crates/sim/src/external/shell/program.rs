@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::postgres::Slow;
+use super::postgres::{Copying, Slow};
 use super::{Outcome, Said, run};
 use crate::builtin::after;
 use crate::builtin::pods::program::{Exit, Launch, Program, Surroundings};
@@ -28,7 +28,14 @@ pub(crate) struct Scripted {
 /// What the present command waits for.
 enum Waits {
     Sleep(Timestamp),
-    Copy { backup: Backup, to: (String, String), recovery: bool, slow: Slow, began: bool },
+    Copy(Box<Under>),
+}
+
+/// A copy under way.
+struct Under {
+    backup: Backup,
+    copying: Copying,
+    began: bool,
 }
 
 impl Scripted {
@@ -53,22 +60,19 @@ impl Scripted {
                 let time = SignedDuration::try_from(time).unwrap_or_default();
                 self.waits = Some(Waits::Sleep(now.saturating_add(time).unwrap_or(now)));
             }
-            Outcome::Waits(slow) => self.copy(slow, now, around),
+            Outcome::Waits(Slow::Copy(copying)) => self.copy(*copying, now, around),
         }
     }
 
-    fn copy(&mut self, slow: Slow, now: Timestamp, around: &mut Surroundings) {
-        let Slow::Copy { order, to, recovery } = &slow else { return };
+    fn copy(&mut self, mut copying: Copying, now: Timestamp, around: &mut Surroundings) {
         let Some(reach) = around.network.reach() else {
             let text = "pg_basebackup: error: there is no network in this model\n";
             self.answer(Said::failed(1, text.into()), now, around);
             return;
         };
-        let mut order = order.clone();
-        order.takes += std::time::Duration::from_millis(self.random.u64(0..1500));
-        let backup = Backup::begin(order, reach, around.network.waker());
-        self.waits =
-            Some(Waits::Copy { backup, to: to.clone(), recovery: *recovery, slow, began: false });
+        copying.order.takes += std::time::Duration::from_millis(self.random.u64(0..1500));
+        let backup = Backup::begin(copying.order.clone(), reach, around.network.waker());
+        self.waits = Some(Waits::Copy(Box::new(Under { backup, copying, began: false })));
     }
 
     /// The present command has answered: the script goes on.
@@ -80,12 +84,9 @@ impl Scripted {
 
     /// What a copy puts onto the volume; its end, if it has ended.
     fn look(&mut self, around: &mut Surroundings) -> Option<Said> {
-        let Some(Waits::Copy { backup, to: (volume, path), recovery, slow, began }) =
-            &mut self.waits
-        else {
-            return None;
-        };
-        let Slow::Copy { order, .. } = slow else { return None };
+        let Some(Waits::Copy(under)) = &mut self.waits else { return None };
+        let Under { backup, copying, began } = &mut **under;
+        let Copying { order, to: (volume, path), recovery } = copying;
         let file = |name: &str| format!("{path}/{name}").trim_start_matches('/').to_owned();
         let (now_begun, done) = backup.progress(|one| (one.began, one.done.take()));
         if now_begun && !*began {

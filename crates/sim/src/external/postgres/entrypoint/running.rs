@@ -53,8 +53,7 @@ impl Running {
     pub(super) fn follow(&mut self, around: &mut Surroundings) {
         self.look(around);
         if let Some(reach) = around.network.reach().filter(|_| self.server.standby()) {
-            let following =
-                replication::follow(self.server.clone(), self.address.clone(), reach);
+            let following = replication::follow(self.server.clone(), self.address.clone(), reach);
             self.receiver = Some(tokio::spawn(following));
         }
     }

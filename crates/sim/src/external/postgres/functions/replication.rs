@@ -16,14 +16,13 @@ pub(super) fn call(scope: &Scope, name: &Name, arguments: &[Value]) -> Option<An
     let server = &scope.state.server;
     Some(match (name.name.as_str(), arguments.len()) {
         ("pg_is_in_recovery", 0) => Ok(Value::Bool(server.standby())),
-        (
-            "pg_current_wal_lsn" | "pg_current_wal_insert_lsn" | "pg_current_wal_flush_lsn",
-            0,
-        ) => match server.standby() {
-            true => Err(Refusal::new("55000", "recovery is in progress")
-                .hint("WAL control functions cannot be executed during recovery.")),
-            false => Ok(Value::Position(scope.data.wal.position)),
-        },
+        ("pg_current_wal_lsn" | "pg_current_wal_insert_lsn" | "pg_current_wal_flush_lsn", 0) => {
+            match server.standby() {
+                true => Err(Refusal::new("55000", "recovery is in progress")
+                    .hint("WAL control functions cannot be executed during recovery.")),
+                false => Ok(Value::Position(scope.data.wal.position)),
+            }
+        }
         ("pg_last_wal_receive_lsn", 0) => {
             let received = held(&server.following).received;
             Ok(received.map_or(Value::Null, Value::Position))

@@ -120,9 +120,9 @@ fn stream(
         let restart = Some(data.wal.redo);
         data.slots.insert(name.clone(), super::super::wal::Slot { restart, ..Default::default() });
     }
-    primary.admit(login).map_err(|refused| {
-        failed(&format!("{}: {}", order.from.server(own), refused.told()))
-    })?;
+    primary
+        .admit(login)
+        .map_err(|refused| failed(&format!("{}: {}", order.from.server(own), refused.told())))?;
     let channel = primary.open(login, "startup", (own, reach.links()));
     if let Some(slot) = &order.slot {
         channel.take(slot).map_err(|refusal| {
@@ -158,9 +158,11 @@ async fn copy(primary: &Arc<Server>, stream: &Channel, takes: Duration) -> Resul
     }
     if !stream.passes() {
         tokio::time::sleep(TIMEOUT).await;
-        return Err("could not read COPY data: could not receive data from server: Connection timed \
+        return Err(
+            "could not read COPY data: could not receive data from server: Connection timed \
                     out"
-            .to_owned());
+            .to_owned(),
+        );
     }
     // The log is received as it is written.
     let position = primary.data().wal.position;

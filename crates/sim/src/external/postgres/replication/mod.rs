@@ -111,7 +111,8 @@ impl Server {
         };
         for (name, restart, user) in lost {
             if let Some(pid) = user {
-                let text = format!("terminating process {pid} to release replication slot \"{name}\"");
+                let text =
+                    format!("terminating process {pid} to release replication slot \"{name}\"");
                 self.say("LOG", &text);
                 self.terminate(pid);
             }

@@ -31,7 +31,8 @@ pub(in crate::external::postgres) async fn follow(
             }
             continue;
         };
-        let attempt = Attempt { server: &server, upstream, slot: slot.as_deref(), address: &address };
+        let attempt =
+            Attempt { server: &server, upstream, slot: slot.as_deref(), address: &address };
         let outcome = tokio::select! {
             biased;
             () = left(&server, &target) => None,
@@ -167,11 +168,11 @@ impl Attempt<'_> {
 
     /// Receives and replays until one of the two ends it.
     async fn receive(&self, channel: &Channel, reach: &Reach) -> Complaint {
-        let broken = |text: &str| {
-            (format!("could not receive data from WAL stream: {text}"), String::new())
-        };
+        let broken =
+            |text: &str| (format!("could not receive data from WAL stream: {text}"), String::new());
         loop {
-            let (theirs, ours) = (channel.server.changed.notified(), self.server.changed.notified());
+            let (theirs, ours) =
+                (channel.server.changed.notified(), self.server.changed.notified());
             let cut = reach.links().changed();
             tokio::pin!(theirs, ours, cut);
             theirs.as_mut().enable();
@@ -287,7 +288,8 @@ impl Server {
         self.say("DETAIL", lower);
         self.say("LOG", "recovery has paused");
         self.say("DETAIL", "If recovery is unpaused, the server will shut down.");
-        let hint = "You can then restart the server after making the necessary configuration changes.";
+        let hint =
+            "You can then restart the server after making the necessary configuration changes.";
         self.say("HINT", hint);
         let mut following = held(&self.following);
         (following.paused, following.doomed) = (true, true);
