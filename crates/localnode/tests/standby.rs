@@ -153,10 +153,9 @@ async fn a_standby_copies_its_primary_and_streams() {
 
     // The set is replaced without its pods, and the standby comes back to what it has.
     let sets: Api<StatefulSet> = Api::namespaced(bench.client.clone(), &bench.namespace);
-    let orphaning = DeleteParams::default();
     let orphaning = DeleteParams {
         propagation_policy: Some(kube::api::PropagationPolicy::Orphan),
-        ..orphaning
+        ..DeleteParams::default()
     };
     sets.delete("db", &orphaning).await.expect("the set is deleted");
     wait_for("the set gone", async || sets.get_opt("db").await.is_ok_and(|set| set.is_none()))

@@ -2,6 +2,8 @@
 
 #[path = "support/determinism.rs"]
 mod determinism;
+#[path = "support/replicated.rs"]
+mod replicated;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,4 +106,42 @@ fn different_seeds_give_different_histories() {
     let second = determinism::run(2, || history(2));
     assert_ne!(first.0, second.0);
     assert_ne!(first.1, second.1);
+}
+
+/// A primary with two standbys, one of which loses its way and its data, with all three logs.
+async fn replicated_history(seed: u64) -> (String, u64) {
+    let world = World::new(seed);
+    let driver = world.spawn();
+    world.apply(&replicated::set(1, "postgres:15", "")).expect("applied");
+    replicated::settled(&world, 1).await;
+    replicated::prepare(&world, 3).await;
+    world.apply(&replicated::set(3, "postgres:15", "")).expect("applied");
+    replicated::settled(&world, 3).await;
+    let [one, two] = [0, 2].map(|ordinal| replicated::address(&world, ordinal));
+    world.model(|model| model.network.cut(&one, &two));
+    replicated::ask(&world, 0, "CREATE ROLE meanwhile").await;
+    world.run_for(Duration::from_secs(90)).await;
+    let volume = replicated::volume(&world, 1);
+    world.model(|model| model.volumes.clear(&volume, "pgdata"));
+    world.delete("Pod", "default", "db-1").expect("deleted");
+    world.model(|model| model.network.mend(&one, &two));
+    world.run_for(Duration::from_secs(120)).await;
+    let state = "SELECT pid, application_name, state, replay_lsn FROM pg_stat_replication";
+    let mut text = replicated::ask(&world, 0, state).await;
+    for ordinal in 0..3 {
+        text.push_str(&replicated::log(&world, ordinal));
+    }
+    driver.abort();
+    text.push_str(&world.cluster.with(|core| core.faults.trace()));
+    (text, world.digest())
+}
+
+#[test]
+fn standbys_have_the_same_history_for_the_same_seed() {
+    let first = determinism::run(7, || replicated_history(7));
+    let second = determinism::run(7, || replicated_history(7));
+    assert_eq!(first, second);
+    assert!(first.0.contains("db-1|streaming") && first.0.contains("db-2|streaming"));
+    assert!(first.0.contains("terminating walreceiver due to timeout"));
+    assert_ne!(first.0, determinism::run(8, || replicated_history(8)).0);
 }

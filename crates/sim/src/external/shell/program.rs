@@ -146,7 +146,7 @@ impl Program for Scripted {
     fn stop(&mut self, _around: &mut Surroundings) -> Exit {
         // A copy ends where it is: what it has written stays.
         self.waits = None;
-        Exit { code: 137, message: self.log() }
+        Exit { code: 143, message: self.log() }
     }
 
     fn log(&self) -> String {
