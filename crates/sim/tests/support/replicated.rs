@@ -70,17 +70,20 @@ spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {app: db}, por
 ---
 ";
 
+fn script(option: &str) -> String {
+    match (option, option.strip_prefix("slot=")) {
+        ("noguard", _) => "exit 0".to_owned(),
+        (_, slot) => {
+            let script = SEED.replace('\n', "\n          ");
+            slot.map_or(script.clone(), |slot| script.replace("slot_$POD_INDEX", slot))
+        }
+    }
+}
+
 /// The manifests of so many servers; `noguard` leaves the seeding out, `slot=…` names the slot.
 pub(crate) fn set(replicas: usize, image: &str, option: &str) -> String {
-    let script = match option {
-        "noguard" => "exit 0".to_owned(),
-        _ => SEED.replace('\n', "\n          "),
-    };
     let slot = option.strip_prefix("slot=").unwrap_or("slot_$(POD_INDEX)");
-    let script = match option.strip_prefix("slot=") {
-        Some(slot) => script.replace("slot_$POD_INDEX", slot),
-        None => script,
-    };
+    let script = script(option);
     format!(
         "{FILES}apiVersion: apps/v1
 kind: StatefulSet

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conninfo {
     values: BTreeMap<String, String>,
+    /// The file that the password came from.
+    retrieved: Option<String>,
 }
 
 impl Conninfo {
@@ -31,7 +33,7 @@ impl Conninfo {
             values.insert(name.to_owned(), value);
             rest = tail.trim_start();
         }
-        Ok(Conninfo { values })
+        Ok(Conninfo { values, retrieved: None })
     }
 
     /// A value; an empty one counts as absent, as in libpq.
@@ -48,6 +50,24 @@ impl Conninfo {
         if let (None, Some(value)) = (self.get(name), value) {
             self.set(name, value);
         }
+    }
+
+    /// Takes the password that a file has, unless one was given.
+    pub(crate) fn retrieve(&mut self, look: impl FnOnce(&str, &Conninfo) -> Option<String>) {
+        let Some(path) = self.get("passfile").map(str::to_owned) else { return };
+        if self.get("password").is_some() {
+            return;
+        }
+        if let Some(secret) = look(&path, self) {
+            self.set("password", &secret);
+            self.retrieved = Some(path);
+        }
+    }
+
+    /// What libpq adds to a refusal of the password.
+    pub(crate) fn where_from(&self) -> String {
+        let told = |path: &String| format!("\npassword retrieved from file \"{path}\"");
+        self.retrieved.as_ref().map_or_else(String::new, told)
     }
 
     pub(crate) fn host(&self) -> &str {

@@ -309,22 +309,6 @@ impl<'a> Entry<'a> {
         Ok(all)
     }
 
-    fn rules(
-        &mut self,
-        files: &BTreeMap<String, String>,
-        all: &BTreeMap<String, String>,
-    ) -> Result<Vec<conf::Rule>, Failed> {
-        let rules_path = all.get("hba_file").cloned().unwrap_or_default();
-        let Some(text) = files.get(&rules_path) else {
-            let message =
-                format!("could not open file \"{rules_path}\": No such file or directory");
-            self.say("LOG", &message);
-            self.say("FATAL", &format!("could not load {rules_path}"));
-            return Err(self.fail(1));
-        };
-        conf::host_rules(&rules_path, text).map_err(|complaints| self.complain(&complaints))
-    }
-
     fn complain(&mut self, complaints: &[Refusal]) -> Failed {
         for complaint in complaints {
             let level = if complaint.fatal { "FATAL" } else { "LOG" };

@@ -113,13 +113,15 @@ impl Wal {
         self.redo = self.position;
         let oldest = self.keeps(slots, limits);
         let mut lost = Vec::new();
-        for (name, slot) in slots {
+        for (name, slot) in slots.iter_mut() {
             let Some(restart) = slot.restart.filter(|restart| restart / SEGMENT < oldest) else {
                 continue;
             };
             lost.push((name.clone(), restart, slot.active.take()));
             *slot = Slot { restart: None, active: None, lost: true };
         }
+        // What only the lost slots asked for goes in the same checkpoint.
+        let oldest = if lost.is_empty() { oldest } else { self.keeps(slots, limits) };
         self.oldest = self.oldest.max(oldest);
         lost
     }

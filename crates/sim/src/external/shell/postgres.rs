@@ -99,8 +99,7 @@ impl Shell<'_> {
             from.or(name, variable);
         }
         from.or("fallback_application_name", Some(&"pg_basebackup".to_owned()));
-        let secret = from.get("passfile").and_then(|path| self.password(path, &from));
-        from.or("password", secret.as_ref());
+        from.retrieve(|path, to| self.password(path, to));
         let Some(to) = self.launch.volume_of(&folder) else {
             let text = format!("could not create directory \"{folder}\": Read-only file system");
             return Err(failed(&text));

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{Entry, Failed};
 use crate::builtin::pods::program::Surroundings;
+use crate::external::postgres::conf;
 use crate::external::postgres::server::Server;
 
 impl Entry<'_> {
@@ -83,5 +84,22 @@ impl Entry<'_> {
             }
         }
         (files, private)
+    }
+
+    /// The host rules, from the file that the settings name.
+    pub(super) fn rules(
+        &mut self,
+        files: &BTreeMap<String, String>,
+        all: &BTreeMap<String, String>,
+    ) -> Result<Vec<conf::Rule>, Failed> {
+        let rules_path = all.get("hba_file").cloned().unwrap_or_default();
+        let Some(text) = files.get(&rules_path) else {
+            let message =
+                format!("could not open file \"{rules_path}\": No such file or directory");
+            self.say("LOG", &message);
+            self.say("FATAL", &format!("could not load {rules_path}"));
+            return Err(self.fail(1));
+        };
+        conf::host_rules(&rules_path, text).map_err(|complaints| self.complain(&complaints))
     }
 }

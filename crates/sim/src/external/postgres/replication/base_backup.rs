@@ -87,7 +87,7 @@ async fn run(
     };
     let refused = primary.admit(&login).err();
     if let Some(refused) = refused {
-        return Err(failed(&format!("{}: {}", order.from.server(&own), refused.told())));
+        return Err(failed(&format!("{}: {}", order.from.server(&own), refused.told(&order.from))));
     }
     let _copier = primary.open(&login, "backup", (&own, reach.links()));
     primary.checkpoint();
@@ -120,9 +120,9 @@ fn stream(
         let restart = Some(data.wal.redo);
         data.slots.insert(name.clone(), super::super::wal::Slot { restart, ..Default::default() });
     }
-    primary
-        .admit(login)
-        .map_err(|refused| failed(&format!("{}: {}", order.from.server(own), refused.told())))?;
+    primary.admit(login).map_err(|refused| {
+        failed(&format!("{}: {}", order.from.server(own), refused.told(&order.from)))
+    })?;
     let channel = primary.open(login, "startup", (own, reach.links()));
     if let Some(slot) = &order.slot {
         channel.take(slot).map_err(|refusal| {

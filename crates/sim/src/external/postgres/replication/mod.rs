@@ -70,9 +70,7 @@ impl Server {
         let name = self.setting("cluster_name").filter(|name| !name.is_empty());
         upstream.or("application_name", name.as_ref());
         upstream.or("fallback_application_name", Some(&"walreceiver".to_owned()));
-        let secret = |path: &str| password(held(&self.following).passwords.get(path)?, &upstream);
-        let secret = upstream.get("passfile").and_then(secret);
-        upstream.or("password", secret.as_ref());
+        upstream.retrieve(|path, to| password(held(&self.following).passwords.get(path)?, to));
         let slot = self.setting("primary_slot_name").filter(|name| !name.is_empty());
         Some((upstream, slot))
     }

@@ -105,9 +105,9 @@ impl Attempt<'_> {
             application: self.upstream.application().unwrap_or(""),
             address: self.address,
         };
-        primary
-            .admit(&login)
-            .map_err(|refused| format!("{}: {}", self.upstream.server(&own), refused.told()))?;
+        primary.admit(&login).map_err(|refused| {
+            format!("{}: {}", self.upstream.server(&own), refused.told(self.upstream))
+        })?;
         Ok(primary.open(&login, "startup", (&own, reach.links())))
     }
 

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use crate::external::network::Links;
 use crate::external::postgres::conf::Method;
+use crate::external::postgres::conninfo::Conninfo;
 use crate::external::postgres::refusal::Refusal;
 use crate::external::postgres::server::{Server, held};
 use crate::external::postgres::wal::{self, SEGMENT};
@@ -190,8 +191,11 @@ pub(crate) enum Refused {
 
 impl Refused {
     /// As libpq tells it, after the name of the server.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn told(&self, to: &Conninfo) -> String {
         match self {
+            Refused::Server(refusal) if refusal.code == "28P01" => {
+                format!("FATAL:  {}{}", refusal.message, to.where_from())
+            }
             Refused::Server(refusal) => format!("FATAL:  {}", refusal.message),
             Refused::NoPassword => "fe_sendauth: no password supplied".to_owned(),
         }
