@@ -17,7 +17,7 @@ const SUPERUSER: &str = "user=postgres password=right";
 /// Copies on every ordinal but the first, with a password that stands in no argument.
 const SEED: &str = r#"[ "$POD_INDEX" = 0 ] && exit 0
 umask 077
-printf '*:*:*:repl:%s\n' "$(cat /etc/secrets/repl)" > /tmp/pgpass
+printf '*:*:*:repl:%s\n' "$(sed 's/[\\:]/\\&/g' /etc/secrets/repl)" > /tmp/pgpass
 if [ ! -e "$PGDATA/standby.signal" ]; then
   rm -rf "$PGDATA"
   pg_basebackup -D "$PGDATA" -d "$(cat /etc/db/primary)" -S "slot_$POD_INDEX" -X stream -c fast -w || exit 1

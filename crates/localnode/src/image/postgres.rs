@@ -346,9 +346,7 @@ impl Surroundings {
         arguments.extend(options.iter().cloned());
         let program = self.program(&self.bin_dir.join("postgres"), &arguments);
         match self.starter.output(&program, "", QUERY).await {
-            Ok(Some((Exit { code: 0, .. }, text))) => {
-                Ok(text.lines().next_back().unwrap_or_default().trim().to_owned())
-            }
+            Ok(Some((Exit { code: 0, .. }, text))) => Ok(answer(&text).to_owned()),
             Ok(Some((_, text))) => Err(text.trim_end().to_owned()),
             Ok(None) => Err("postgres did not answer in time".to_owned()),
             Err(error) => Err(format!("postgres could not be started: {error}")),
@@ -386,6 +384,11 @@ impl Surroundings {
     }
 }
 
+/// The value among what the program prints: it also logs, for instance that an included file is missing.
+fn answer(text: &str) -> &str {
+    text.lines().rev().find(|line| !line.contains(" LOG:  ")).unwrap_or_default().trim()
+}
+
 fn ok_or_ended(exit: Exit) -> Result<(), Ended> {
     if exit.code == 0 { Ok(()) } else { Err(exit) }
 }
@@ -393,4 +396,23 @@ fn ok_or_ended(exit: Exit) -> Result<(), Ended> {
 fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_lines_are_no_answers() {
+        let log =
+            "2026-01-01 00:00:00.000 GMT [1] LOG:  skipping missing configuration file \"/x\"";
+        for (text, expected) in [
+            ("/tmp\n".to_owned(), "/tmp"),
+            (format!("{log}\n/tmp\n"), "/tmp"),
+            (format!("/tmp\n{log}\n"), "/tmp"),
+            (format!("{log}\n"), ""),
+        ] {
+            assert_eq!(answer(&text), expected, "{text}");
+        }
+    }
 }
