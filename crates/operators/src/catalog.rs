@@ -3,12 +3,16 @@
 //! `manifests` prints the permissions as RBAC: only the verbs that steps, questions and watches
 //! use. Must not contain what the program around the controllers needs (leases, its own Events).
 
-use phased::{Controller, KindRef, Watch};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::CustomResourceExt;
+use phased::subject::Of;
+use phased::{Controller, KindRef, Subject, Watch};
 
+use crate::database::api::Database;
 use crate::database::{DatabaseController, names};
 
 /// What a controller needs of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Row {
     /// Short name of the controller.
     pub name: &'static str,
@@ -18,6 +22,10 @@ pub struct Row {
     pub watches: Vec<Watch>,
     /// What it may do.
     pub permissions: Vec<Permission>,
+    /// Its decisions.
+    pub subject: &'static dyn Subject,
+    /// Its definition: schema, columns, rules.
+    pub definition: fn() -> CustomResourceDefinition,
 }
 
 /// Verbs on one resource.
@@ -61,6 +69,8 @@ fn database() -> Row {
         name: DatabaseController::NAME,
         kind,
         watches: DatabaseController::watches(),
+        subject: Of::<DatabaseController>::SUBJECT,
+        definition: Database::crd,
         permissions: vec![
             watched(kind, &["patch"], "the resource and its finalizer"),
             below("status", &["patch"], "the status"),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::fact::Trouble;
+use crate::fact::{Question, Reply, Trouble};
 use crate::ladder::LadderDoc;
 use crate::object::{KindRef, Live, ObjectId};
 use crate::observed::Observed;
@@ -39,6 +39,13 @@ pub trait Controller: Send + Sync + 'static {
     /// Decides for a stored resource that does not parse: says so in its status, and lets a
     /// deletion through (fault catalogue G-17, PG-02).
     fn unreadable(root: &Live, error: &str, settings: &Settings, now: jiff::Timestamp) -> Plan;
+
+    /// The reply that a question to the application gets once all is as the plan of this snapshot
+    /// wants it, for forecasts: they cannot ask. `done` names the actions that were carried out on
+    /// the way. `None` where nothing can be supposed; a forecast ends there.
+    fn suppose(_: &Observed<Self::Resource>, _: &Question, _done: &[&str]) -> Option<Reply> {
+        None
+    }
 
     /// Decides when a pass could not even be observed or panicked: the status tells the trouble.
     fn troubled(root: &Live, trouble: &Trouble, now: jiff::Timestamp) -> Plan;

@@ -15,6 +15,8 @@
 //! | children: wanted, compared, repaired | [`child`], [`compare`], [`ownership`] |
 //! | rollouts and their deadlines | [`rollout`], [`deadline`], [`retry`] |
 //! | conditions | [`condition`] |
+//! | a controller with its type forgotten | [`subject`] |
+//! | how the server stores what it is sent | [`stored`] |
 //! | what every plan must satisfy | [`lint`] |
 //! | a plan as text | [`render`] |
 //! | a ladder as documentation | [`docs`] |
@@ -42,7 +44,8 @@ pub mod render;
 pub mod retry;
 pub mod rollout;
 pub mod step;
-mod stored;
+pub mod stored;
+pub mod subject;
 pub mod wake;
 
 pub use controller::{Controller, Settings, Trigger, Want, Watch};
@@ -50,7 +53,8 @@ pub use fact::{Answer, Facts, Question, Reply, Trouble};
 pub use ladder::{Ladder, Rung, Verdict};
 pub use object::{KindRef, Live, ObjectId};
 pub use observed::{Observed, StepTrouble};
-pub use plan::{EventNote, Note, Plan, StatusWrite, Transition};
+pub use plan::{EventNote, Note, Plan, Stands, StatusWrite, Transition};
 pub use reason::Reason;
 pub use step::Step;
+pub use subject::{Seen, Subject};
 pub use wake::Wake;

@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use crate::fact::Question;
+use crate::ladder::Verdict;
 use crate::object::ObjectId;
 use crate::reason::Reason;
 use crate::step::Step;
@@ -28,6 +29,8 @@ pub struct Plan {
     pub notes: Vec<Note>,
     /// When to look again.
     pub wake: Wake,
+    /// Where the resource stands on the ladder; `None` off it (deletion, an unreadable resource).
+    pub stands: Option<Stands>,
 }
 
 impl Plan {
@@ -44,8 +47,19 @@ impl Plan {
             events: Vec::new(),
             notes: Vec::new(),
             wake: Wake::OnChange,
+            stands: None,
         }
     }
+}
+
+/// Where a resource stands: what `explain` and forecasts read, with the deadline that a status does
+/// not show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stands {
+    /// Phase of the first rung that is not done, or of the highest.
+    pub phase: &'static str,
+    /// How that rung stands.
+    pub verdict: Verdict,
 }
 
 /// The one status write of a pass: server-side apply to the status subresource, forced, with uid

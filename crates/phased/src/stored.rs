@@ -10,7 +10,7 @@ use crate::compare::{Path, Segment};
 
 /// How a list of objects is matched with the stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Matching {
+pub enum Matching {
     /// By the values of these fields; items that others add are theirs.
     Keys(&'static [&'static str]),
     /// Each declared item must be there, wherever.
@@ -41,7 +41,7 @@ const KEYED: [(&str, &[&str]); 17] = [
 ];
 
 /// How the list at `path` is matched.
-pub(crate) fn matching(path: &Path) -> Matching {
+pub fn matching(path: &Path) -> Matching {
     let names = fields(path);
     match names.as_slice() {
         ["metadata", "finalizers"] | [.., "tolerations"] => Matching::Anywhere,
@@ -58,7 +58,7 @@ pub(crate) fn matching(path: &Path) -> Matching {
 }
 
 /// The values of an item's keys, with the server's defaults; `None` when a key is missing.
-pub(crate) fn key_of(item: &Value, keys: &[&'static str]) -> Option<Vec<(&'static str, Value)>> {
+pub fn key_of(item: &Value, keys: &[&'static str]) -> Option<Vec<(&'static str, Value)>> {
     keys.iter()
         .map(|key| {
             let value = item.get(key).filter(|v| !v.is_null()).cloned();
@@ -69,7 +69,7 @@ pub(crate) fn key_of(item: &Value, keys: &[&'static str]) -> Option<Vec<(&'stati
 }
 
 /// Whether the value at `path` is a quantity.
-pub(crate) fn is_quantity(path: &Path) -> bool {
+pub fn is_quantity(path: &Path) -> bool {
     match fields(path).as_slice() {
         [.., "emptyDir", "sizeLimit"] | [.., "resourceFieldRef", "divisor"] => true,
         [.., parent, _] => matches!(
@@ -100,7 +100,7 @@ pub(crate) fn is_filled_by_server(path: &Path) -> bool {
 }
 
 /// Whether the server stores nothing for `value` at `path`, so that its absence is no difference.
-pub(crate) fn is_dropped(value: &Value, path: &Path) -> bool {
+pub fn is_dropped(value: &Value, path: &Path) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(value) => !value && is_dropped_when_zero(path),

@@ -142,7 +142,6 @@ fn derive() -> Derive {
 /// A plan in the middle of a roll-out that uses every kind of step and breaks no rule.
 fn sound() -> Plan {
     Plan {
-        asks: Vec::new(),
         steps: vec![
             Step::Finalizer(Finalizer::Add("example.com/finalizer")),
             create_once(),
@@ -165,6 +164,7 @@ fn sound() -> Plan {
         }],
         notes: vec![note(&WAITING)],
         wake: Wake::Now,
+        ..Plan::idle()
     }
 }
 

@@ -145,6 +145,7 @@ fn plan() -> Plan {
             },
         ],
         wake: Wake::At("2026-01-01T00:00:30Z".parse().expect("a time")),
+        stands: None,
     }
 }
 

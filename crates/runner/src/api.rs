@@ -54,7 +54,8 @@ pub fn resource_of(kind: KindRef) -> ApiResource {
     )
 }
 
-fn api(client: Client, kind: KindRef, namespace: &str) -> Api<DynamicObject> {
+/// The API of one kind in one namespace, or in all when it is empty.
+pub(crate) fn api(client: Client, kind: KindRef, namespace: &str) -> Api<DynamicObject> {
     let resource = resource_of(kind);
     if kind.namespaced && !namespace.is_empty() {
         Api::namespaced_with(client, namespace, &resource)

@@ -11,6 +11,7 @@
 //! | each kind of write | `steps`, [`api`] |
 //! | watches and what is known | [`watch`], [`patience`], [`store`] |
 //! | SQL, TCP, HTTP | [`external`] |
+//! | a snapshot by live reads, for commands that change nothing | [`view`] |
 //! | errors and their fates | [`trouble`] |
 //! | the loop of a controller | `drive` |
 //! | Events, metrics, health | [`report`], [`metrics`], [`health`] |
@@ -34,6 +35,7 @@ mod status;
 mod steps;
 pub mod store;
 pub mod trouble;
+pub mod view;
 pub mod watch;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,8 @@
 //!
 //! Must not act: `main` dispatches.
 
+pub mod foresight;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -24,7 +26,8 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 it failed, or the resource did not become Ready; \
-2 the command line is wrong; 3 the manifest is wrong.";
+2 the command line is wrong; 3 the manifest is wrong. Of `plan`: 0 nothing to do; 1 error; 2 changes; \
+3 refused.";
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -42,6 +45,16 @@ pub enum Command {
     Run(Run),
     /// Show a resource's way to Ready on an embedded cluster, then stay open for kubectl.
     Demo(Demo),
+    /// Say what would happen if manifests were applied; change nothing.
+    Plan(foresight::Plan),
+    /// Say how resources stand, why, and what comes next.
+    Explain(foresight::Explain),
+    /// Print the children of resources as YAML, without a cluster.
+    Render(foresight::Render),
+    /// Draw the phases of a kind.
+    Graph(foresight::Graph),
+    /// Print a completion script for a shell.
+    Completions(foresight::Completions),
     /// Print the custom resource definitions.
     Crds,
     /// Print everything to install: definitions, permissions, Deployment.

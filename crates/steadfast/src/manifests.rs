@@ -7,11 +7,8 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use kube::CustomResourceExt;
 use operators::catalog::{self, Permission};
-use operators::database::api::Database;
 use operators::database::parameters;
-use phased::Controller;
 use serde_json::{Value, json};
 
 use crate::args::Manifests;
@@ -45,12 +42,19 @@ pub fn print_docs() -> anyhow::Result<ExitCode> {
 
 /// The tables in Markdown.
 pub fn docs() -> String {
-    let ladder = operators::database::DatabaseController::ladder();
     let mut text = String::from(
         "# Phases, conditions and reasons\n\n\
          Generated from the code by `cargo xtask generate`; do not edit.\n\n",
     );
-    text.push_str(&phased::docs::markdown(&ladder));
+    for row in catalog::rows() {
+        let ladder = row.subject.ladder();
+        text.push_str(&phased::docs::markdown(&ladder));
+        let drawing = foresight::graph::mermaid(&ladder);
+        text.push_str(&format!(
+            "\n### Drawing of {}\n\nFrom `steadfast graph {}`.\n\n```mermaid\n{drawing}```\n",
+            row.kind.kind, row.kind.kind
+        ));
+    }
     text.push_str("\n## Parameters that a Database refuses\n\n| Parameter | Why |\n|---|---|\n");
     for refused in parameters::REFUSED {
         text.push_str(&format!("| `{}` | {} |\n", refused.name, refused.why));
@@ -63,7 +67,7 @@ pub fn docs() -> String {
 /// # Errors
 /// When a definition cannot be serialised.
 pub fn crds() -> anyhow::Result<Vec<Value>> {
-    Ok(vec![serde_json::to_value(Database::crd())?])
+    catalog::rows().iter().map(|row| Ok(serde_json::to_value((row.definition)())?)).collect()
 }
 
 /// Everything to install, in the order in which it is applied.

@@ -7,7 +7,7 @@ use crate::edges::graph::{Graph, Package};
 use crate::finding::Finding;
 
 /// The crates that decide, and therefore may not reach the outside world.
-pub(crate) const PURE: [&str; 2] = ["phased", "operators"];
+pub(crate) const PURE: [&str; 3] = ["phased", "operators", "foresight"];
 
 /// Which crates from outside the workspace may be named.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +69,13 @@ pub(crate) const ROWS: &[Row] = &[
             "base64",
         ]),
     },
+    // Generic over the controller, as the runner is.
+    Row {
+        name: "foresight",
+        ours: &["phased"],
+        ours_in_tests: &[],
+        outside: Outside::Only(&["k8s-openapi", "serde", "serde_json", "jiff", "base64"]),
+    },
     // Generic over the controller, so that it cannot come to know one.
     Row {
         name: "runner",
@@ -86,7 +93,7 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "steadfast",
-        ours: &["phased", "operators", "runner", "sim", "localnode"],
+        ours: &["phased", "operators", "foresight", "runner", "sim", "localnode"],
         ours_in_tests: &["testbed"],
         outside: Outside::AllBut(&["rcgen"]),
     },

@@ -9,7 +9,7 @@
 //! | the resource as users write it | [`api`], [`report`], [`amount`], [`valid`], [`held`] |
 //! | the phases | [`phases`], [`provisioning`], [`deploying`], [`verifying`] |
 //! | children | [`names`], [`labels`], [`blueprint`], [`secrets`], [`config`], [`servers`], [`services`] |
-//! | SQL | [`sql`], [`verify`], [`remedy`] |
+//! | SQL | [`sql`], [`verify`], [`remedy`]; what a forecast supposes of it, `supposed` |
 //! | what the status says | [`status`], [`reason`], [`causes`], [`reverts`] |
 //! | deletion | [`deletion`] |
 
@@ -40,6 +40,7 @@ pub mod servers;
 pub mod services;
 pub mod sql;
 pub mod status;
+mod supposed;
 pub mod tending;
 pub mod troubled;
 pub mod valid;
@@ -53,8 +54,8 @@ use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
 use phased::ladder::{Climb, LadderDoc, Stand, Verdict};
 use phased::plan::{EventNote, Transition};
 use phased::{
-    Controller, KindRef, Live, ObjectId, Observed, Plan, Settings, Trigger, Trouble, Wake, Want,
-    Watch,
+    Controller, KindRef, Live, ObjectId, Observed, Plan, Question, Reply, Settings, Stands,
+    Trigger, Trouble, Wake, Want, Watch,
 };
 
 use api::{Database, Phase};
@@ -149,6 +150,10 @@ impl Controller for DatabaseController {
         state(&context, &climb)
     }
 
+    fn suppose(observed: &Observed<Database>, question: &Question, done: &[&str]) -> Option<Reply> {
+        supposed::reply(&Context::read(observed), question, done)
+    }
+
     fn unreadable(root: &Live, error: &str, _: &Settings, now: Timestamp) -> Plan {
         troubled::unreadable(root, error, now)
     }
@@ -215,6 +220,7 @@ fn state(context: &Context, climb: &Climb) -> Plan {
         transition,
         notes: notes(context, climb, &outcome),
         wake,
+        stands: Some(Stands { phase: climb.phase, verdict: climb.verdict.clone() }),
     };
     if context.paused() {
         plan.steps.clear();

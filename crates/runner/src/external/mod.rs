@@ -41,7 +41,8 @@ pub struct World {
 
 const SECRET: KindRef =
     KindRef { group: "", version: "v1", kind: "Secret", plural: "secrets", namespaced: true };
-const EVENT: KindRef =
+/// Events, by their older API, which every cluster has.
+pub(crate) const EVENT: KindRef =
     KindRef { group: "", version: "v1", kind: "Event", plural: "events", namespaced: true };
 
 /// How many Events about one object are looked at.
@@ -61,7 +62,9 @@ impl Outside for World {
                     let found = self.server.get(id).await.map_err(|e| e.trouble())?;
                     Ok(Reply::Object(found))
                 }
-                Question::Events { namespace, about } => self.events(namespace, about).await,
+                Question::Events { namespace, about } => {
+                    events(&self.server, namespace, about).await
+                }
                 Question::Reach(reach) => reach::attempt(self.dialer.as_ref(), reach).await,
                 Question::Sql(request) => self.sql(request).await.map(Reply::Sql),
             }
@@ -74,24 +77,6 @@ impl Outside for World {
 }
 
 impl World {
-    async fn events(&self, namespace: &str, about: &[String]) -> Answer {
-        let mut seen = Vec::new();
-        for uid in about {
-            let fields = format!("involvedObject.uid={uid}");
-            let list = self.server.list(EVENT, namespace, &fields).await;
-            let mut of_one: Vec<SeenEvent> = list
-                .map_err(|e| e.trouble())?
-                .iter()
-                .filter_map(|e| read_event(&e.value))
-                .collect();
-            of_one.sort();
-            let skip = of_one.len().saturating_sub(EVENTS_EACH);
-            seen.extend(of_one.into_iter().skip(skip));
-        }
-        seen.sort();
-        Ok(Reply::Events(seen))
-    }
-
     async fn sql(&self, request: &SqlRequest) -> Result<SqlOutcome, Trouble> {
         let secret = match &request.password {
             Password::Wrong => Ok(password(self.random.as_ref(), 32).into_bytes()),
@@ -144,6 +129,22 @@ impl World {
             .filter(|value| !value.is_empty())
             .ok_or_else(|| absent(&format!("key {} is missing or empty", key.key)))
     }
+}
+
+/// Events about these objects, oldest first, at most [`EVENTS_EACH`] for each.
+pub(crate) async fn events(server: &Server, namespace: &str, about: &[String]) -> Answer {
+    let mut seen = Vec::new();
+    for uid in about {
+        let fields = format!("involvedObject.uid={uid}");
+        let list = server.list(EVENT, namespace, &fields).await;
+        let mut of_one: Vec<SeenEvent> =
+            list.map_err(|e| e.trouble())?.iter().filter_map(|e| read_event(&e.value)).collect();
+        of_one.sort();
+        let skip = of_one.len().saturating_sub(EVENTS_EACH);
+        seen.extend(of_one.into_iter().skip(skip));
+    }
+    seen.sort();
+    Ok(Reply::Events(seen))
 }
 
 /// The bytes of one key of a Secret's data.

@@ -1,0 +1,101 @@
+//! What `plan` says, held against what happens.
+//!
+//! Edits are drawn from every leaf of the schema (set, change, remove, and combinations). Each is
+//! foreseen, then applied for real on the simulator with the real runner, and children, restarted pods
+//! with their order, and phases are compared. Everything here runs under virtual time.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod drawn;
+mod truth;
+
+use std::collections::BTreeMap;
+
+use support::simulate;
+use truth::Trial;
+
+/// Edits in one world. It fills with Events, so that later edits take longer.
+const EDITS: usize = 65;
+/// Worlds of each run; four runs make up a thousand edits and more.
+const WORLDS: usize = 4;
+/// Of a hundred edits at least so many come out as foreseen.
+const PERCENT: usize = 99;
+
+fn run(seed: u64) {
+    let mut misses = Vec::new();
+    let mut shapes: BTreeMap<String, usize> = BTreeMap::new();
+    for world in 0..WORLDS {
+        // Leaves go round over all worlds of a run.
+        let (first, seed) = (world * EDITS, seed + world as u64);
+        let verdicts = simulate(move || async move {
+            let mut trial = Trial::begin(seed).await;
+            let mut verdicts = Vec::new();
+            for number in first..first + EDITS {
+                let verdict = trial.draw(number).await;
+                verdict.miss.iter().for_each(|miss| println!("MISS {miss}"));
+                verdicts.push(verdict);
+            }
+            verdicts
+        });
+        for verdict in verdicts {
+            *shapes.entry(verdict.shape).or_default() += 1;
+            misses.extend(verdict.miss);
+        }
+        println!("seed {seed}: {} edits, {} misses", first + EDITS, misses.len());
+    }
+    let all = WORLDS * EDITS;
+    println!("seed {seed}: {} of {all} edits came out as foreseen; {shapes:?}", all - misses.len());
+    assert!((all - misses.len()) * 100 >= all * PERCENT, "misses:\n{}", misses.join("\n"));
+}
+
+#[test]
+fn edits_come_out_as_foreseen_first_quarter() {
+    run(101);
+}
+
+#[test]
+fn edits_come_out_as_foreseen_second_quarter() {
+    run(202);
+}
+
+#[test]
+fn edits_come_out_as_foreseen_third_quarter() {
+    run(303);
+}
+
+#[test]
+fn edits_come_out_as_foreseen_fourth_quarter() {
+    run(404);
+}
+
+#[test]
+fn a_first_install_comes_out_as_foreseen() {
+    let miss = simulate(|| async { Trial::first_install(5).await });
+    assert_eq!(miss, None);
+}
+
+#[test]
+fn a_growing_volume_comes_out_as_foreseen() {
+    let miss = simulate(|| async {
+        let mut trial = Trial::begin(6).await;
+        let mut larger = trial.manifest.clone();
+        larger["spec"]["storage"]["size"] = "20Gi".into();
+        trial.edit(&larger, "storage.size = 20Gi").await.0.miss
+    });
+    assert_eq!(miss, None);
+}
+
+#[test]
+fn every_leaf_of_the_schema_is_among_the_edits() {
+    let missing = drawn::leaves_without_samples();
+    assert!(missing.is_empty(), "give them samples in drawn.rs: {missing:?}");
+}
+
+#[test]
+fn every_write_that_a_plan_sends_is_a_dry_run() {
+    let (writes, plain, before, after) = simulate(|| async { truth::writes_of_a_plan().await });
+    assert!(writes >= 6, "creates, merges and applies were sent: {writes}");
+    assert_eq!(plain, [""; 0], "writes without dryRun=All");
+    assert_eq!(before, after, "nothing in the cluster changed");
+}
