@@ -78,9 +78,19 @@ fn database() -> Row {
             watched(
                 names::stateful_set_kind(),
                 &["create", "patch", "delete"],
-                "the servers; deleted only to change the claim template before any volume exists",
+                "the servers; deleted only to change the claim template, under pods that stay once \
+                 there are volumes",
             ),
-            watched(names::service_kind(), &["create", "patch"], "the Services"),
+            watched(
+                names::service_kind(),
+                &["create", "patch", "delete"],
+                "the Services; only that of standbys is deleted, with the last of them",
+            ),
+            watched(
+                names::budget_kind(),
+                &["create", "patch", "delete"],
+                "how many pods a drain may take; deleted with the last standby",
+            ),
             watched(names::config_map_kind(), &["create", "patch"], "configuration files"),
             watched(
                 names::secret_kind(),
@@ -90,10 +100,14 @@ fn database() -> Row {
             watched(
                 names::claim_kind(),
                 &["patch", "delete"],
-                "the mark of whose a volume is; deleted only by deletionPolicy Delete",
+                "the mark of whose a volume is, and its size; deleted only by deletionPolicy Delete",
             ),
-            watched(names::pod_kind(), &["delete"], "causes; a pod that blocks a rollout"),
-            permission(names::storage_class_kind(), &["get"], "whether the named class exists"),
+            watched(
+                names::pod_kind(),
+                &["patch", "delete"],
+                "causes and roles; deleted when it blocks a rollout or its standby needs a fresh start",
+            ),
+            permission(names::storage_class_kind(), &["get"], "whether the named class exists, and whether it expands"),
             Permission {
                 group: "",
                 resource: "events".to_owned(),

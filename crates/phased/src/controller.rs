@@ -36,6 +36,12 @@ pub trait Controller: Send + Sync + 'static {
     /// Decides. Must be a function of its argument alone.
     fn plan(observed: &Observed<Self::Resource>) -> Plan;
 
+    /// Whether the spec of a resource that is not deleted permits that data go: volumes of standbys
+    /// that are removed.
+    fn may_delete_data(_resource: &Self::Resource) -> bool {
+        false
+    }
+
     /// Decides for a stored resource that does not parse: says so in its status, and lets a
     /// deletion through (fault catalogue G-17, PG-02).
     fn unreadable(root: &Live, error: &str, settings: &Settings, now: jiff::Timestamp) -> Plan;

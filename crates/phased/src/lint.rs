@@ -22,7 +22,8 @@ pub struct LintContext {
     pub ladder: LadderDoc,
     /// The status that the server has now: the truth where the plan writes none.
     pub stored_status: Option<Value>,
-    /// Whether the spec asks for data to go (`deletionPolicy: Delete` of a deleted resource).
+    /// Whether the spec asks for data to go: volumes and Secrets of a deleted resource, volumes of
+    /// standbys that are removed.
     pub allow_data_deletes: bool,
     /// Names of reasons that only a person can end; waiting for a change is enough for these.
     /// Conditions say the same with `Progressing=False` or `Stalled=True`.

@@ -19,8 +19,9 @@ pub(crate) fn review<C: Controller>(plan: &Plan, view: &Observed<C::Resource>, m
     }
     let context = LintContext {
         stored_status: view.root.value.get("status").cloned(),
-        // Whether the spec asks for it is the controller's to know; without a deletion nothing may go.
-        allow_data_deletes: view.root.deletion_time().is_some(),
+        // Whether the spec asks for it is the controller's to know.
+        allow_data_deletes: view.root.deletion_time().is_some()
+            || C::may_delete_data(&view.resource),
         secrets: secrets(view),
         ..LintContext::new(C::ladder())
     };

@@ -74,7 +74,7 @@ pub struct DatabaseSpec {
     ))]
     pub image: String,
 
-    /// Number of servers. Standbys come with a later release: until then only 1 is carried out.
+    /// Number of servers: one primary, and standbys that follow it.
     #[serde(default = "default_replicas")]
     #[schemars(range(min = 1, max = 16))]
     pub replicas: i32,
@@ -130,7 +130,7 @@ pub struct DatabaseSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::parameters")]
     #[x_kube(validation = (
-        "!['listen_addresses', 'port', 'unix_socket_directories', 'data_directory', 'config_file', 'hba_file', 'ident_file', 'external_pid_file', 'primary_conninfo', 'primary_slot_name', 'restore_command', 'recovery_end_command', 'archive_cleanup_command', 'ssl_passphrase_command', 'archive_mode', 'archive_command', 'archive_library', 'shared_preload_libraries', 'session_preload_libraries', 'local_preload_libraries', 'dynamic_library_path', 'jit_provider', 'default_transaction_read_only', 'unix_socket_group', 'unix_socket_permissions', 'password_encryption', 'cluster_name'].exists(name, name in self)",
+        "!['listen_addresses', 'port', 'unix_socket_directories', 'data_directory', 'config_file', 'hba_file', 'ident_file', 'external_pid_file', 'primary_conninfo', 'primary_slot_name', 'hot_standby', 'restore_command', 'recovery_end_command', 'archive_cleanup_command', 'ssl_passphrase_command', 'archive_mode', 'archive_command', 'archive_library', 'shared_preload_libraries', 'session_preload_libraries', 'local_preload_libraries', 'dynamic_library_path', 'jit_provider', 'default_transaction_read_only', 'unix_socket_group', 'unix_socket_permissions', 'password_encryption', 'cluster_name'].exists(name, name in self)",
         "holds a setting that the operator owns or that would break it; remove it (the list with reasons is in the documentation of Database)"
     ))]
     pub parameters: BTreeMap<String, String>,
@@ -157,6 +157,13 @@ pub struct DatabaseSpec {
     #[serde(default = "default_progress_deadline_seconds")]
     #[schemars(range(min = 10, max = 86_400))]
     pub progress_deadline_seconds: i32,
+}
+
+impl Database {
+    /// Whether the spec asks for volumes to go with what used them.
+    pub fn may_lose_volumes(&self) -> bool {
+        self.spec.deletion_policy == DeletionPolicy::Delete
+    }
 }
 
 /// The volume of a server.

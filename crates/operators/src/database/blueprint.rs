@@ -3,6 +3,8 @@
 //! Must not depend on live objects beyond what was copied in here: the same blueprint always gives
 //! the same children.
 
+use std::collections::BTreeMap;
+
 use phased::ObjectId;
 use phased::child::{Desired, Owner};
 use serde_json::{Value, json};
@@ -31,6 +33,14 @@ pub struct Blueprint {
     pub loss_accepted: bool,
     /// uid that the claim template carries; immutable once the StatefulSet exists.
     pub template_uid: String,
+    /// Servers in the StatefulSet as it is written now; [`Valid::replicas`] are wanted.
+    pub count: u32,
+    /// Whether there are standbys, wanted or still there, so that Services must tell roles apart.
+    pub several: bool,
+    /// Pods whose standbys must be seeded anew: uid by ordinal.
+    pub reseed: BTreeMap<u32, String>,
+    /// The size that volumes are to grow to; [`Valid::size`] is that of the claim template.
+    pub growth: Option<String>,
 }
 
 impl Blueprint {
@@ -42,6 +52,16 @@ impl Blueprint {
     /// Whether an empty volume may be initialised (reference/database.md section 4).
     pub fn may_bootstrap(&self) -> bool {
         self.identifier.is_none() || self.loss_accepted
+    }
+
+    /// The size that every volume should have.
+    pub fn size(&self) -> &str {
+        self.growth.as_ref().unwrap_or(&self.valid.size)
+    }
+
+    /// Ordinals of the standbys that are wanted.
+    pub fn standbys(&self) -> std::ops::Range<u32> {
+        1..self.valid.replicas
     }
 
     /// A child that goes with the Database.

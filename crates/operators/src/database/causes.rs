@@ -45,7 +45,7 @@ pub fn of_pod(name: &str, pod: &Pod) -> Option<Cause> {
     let status = pod.status.as_ref()?;
     let guard = status.init_container_statuses.iter().flatten();
     guard
-        .filter(|c| c.name == GUARD_CONTAINER)
+        .filter(|c| c.name == GUARD_CONTAINER && !c.ready)
         .find_map(guard_words)
         .or_else(|| unschedulable(name, pod))
         .or_else(|| {
@@ -57,12 +57,20 @@ pub fn of_pod(name: &str, pod: &Pod) -> Option<Cause> {
 /// The guard's refusal, by the reason's name at the beginning of a line.
 fn guard_words(container: &ContainerStatus) -> Option<Cause> {
     let words = last_words(container)?;
-    let known = [&reason::DATA_MISSING, &reason::HALF_INITIALISED, &reason::DATA_VERSION_MISMATCH];
+    let known = [
+        &reason::DATA_MISSING,
+        &reason::HALF_INITIALISED,
+        &reason::DATA_VERSION_MISMATCH,
+        &reason::NOT_A_STANDBY,
+        &reason::STANDBY_COPY_FAILED,
+    ];
     known.into_iter().find_map(|reason| {
         let line = words.lines().find_map(|l| l.trim().strip_prefix(reason.name))?;
         let message = line.trim_start_matches(':').trim();
         let message = format!("{message}. {}", reason.remedy);
-        Some(Cause { finding: Finding::new(reason, message), terminal: true })
+        // The guard of a standby tries to copy again and again; the others only a person can end.
+        let terminal = reason != &reason::STANDBY_COPY_FAILED;
+        Some(Cause { finding: Finding::new(reason, message), terminal })
     })
 }
 

@@ -23,19 +23,44 @@ pub const IDENTIFIER_KEY: &str = "system-identifier";
 pub const IDENTITY_KEY: &str = "identity";
 /// Setting by which the server tells whose it is (fault catalogue PG-24).
 pub const IDENTITY_SETTING: &str = "steadfast.resource_uid";
+/// Setting by which a standby tells that its guard raised settings above those of the file.
+pub const RAISED_SETTING: &str = "steadfast.raised";
 /// Setting by which the server tells which configuration it runs with.
 pub const DIGEST_SETTING: &str = "steadfast.config";
 
 /// Who may log in, and how (reference/database.md section 2, `Verifying`). Over the network, the
 /// loopback address included, only by password. The socket lies in a volume of the pod that only
 /// the server's container mounts; the image's own bootstrap and a person with `exec` use it.
+/// The word `all` does not cover replication.
 const HOST_AUTHENTICATION: &str = "\
 # Written by steadfast; edits are taken back.
-# TYPE  DATABASE  USER      ADDRESS  METHOD
-local   all       postgres           trust
-local   all       all                scram-sha-256
-host    all       all       all      scram-sha-256
+# TYPE  DATABASE     USER                   ADDRESS  METHOD
+local   all          postgres                        trust
+local   all          all                             scram-sha-256
+host    replication  steadfast_replication  all      scram-sha-256
+host    all          all                    all      scram-sha-256
 ";
+
+/// Key with the connection string of standbys.
+const PRIMARY_KEY: &str = "primary";
+/// Beginning of the keys that ask for a standby to be seeded anew; its ordinal follows.
+const RESEED_PREFIX: &str = "reseed-";
+/// Where a standby's guard puts what only this standby needs.
+const STANDBY_FILE: &str = "/tmp/standby.conf";
+/// Where a standby's guard puts the password of replication.
+const PASSWORD_FILE: &str = "/tmp/steadfast.pgpass";
+/// Settings that a standby must not have lower than its primary, and PostgreSQL's defaults but for
+/// room for sixteen servers. They always stand in the file, as digits, for the guard to compare.
+pub const ORDERED: [(&str, &str); 5] = [
+    ("max_connections", "100"),
+    ("max_locks_per_transaction", "64"),
+    ("max_prepared_transactions", "0"),
+    ("max_wal_senders", "20"),
+    ("max_worker_processes", "8"),
+];
+/// What standbys need besides, unless `spec.parameters` says otherwise.
+const FOR_STANDBYS: [(&str, &str); 3] =
+    [("max_replication_slots", "20"), ("max_slot_wal_keep_size", "1GB"), ("wal_level", "replica")];
 
 /// The ConfigMap.
 pub fn config_map(blueprint: &Blueprint) -> Desired {
@@ -46,11 +71,30 @@ pub fn config_map(blueprint: &Blueprint) -> Desired {
         ("10-steadfast.sql", sql::bootstrap_script()),
         ("bootstrap", bootstrap.to_owned()),
         (IDENTITY_KEY, blueprint.identity.clone()),
-    ]);
+        (PRIMARY_KEY, primary(blueprint)),
+    ])
+    .into_iter()
+    .map(|(key, text)| (key.to_owned(), text))
+    .collect::<BTreeMap<String, String>>();
     if let Some(identifier) = &blueprint.identifier {
-        data.insert(IDENTIFIER_KEY, identifier.clone());
+        data.insert(IDENTIFIER_KEY.to_owned(), identifier.clone());
+    }
+    for (ordinal, pod) in &blueprint.reseed {
+        data.insert(reseed_key(*ordinal), pod.clone());
     }
     blueprint.owned(blueprint.names.config_map(), json!({"data": data}))
+}
+
+/// Key by which a standby is asked to be seeded anew.
+pub fn reseed_key(ordinal: u32) -> String {
+    format!("{RESEED_PREFIX}{ordinal}")
+}
+
+/// How standbys reach the primary. No name of their own: the server's `cluster_name` is that.
+fn primary(blueprint: &Blueprint) -> String {
+    let (host, port) = (blueprint.names.pod_host(0), super::names::PORT);
+    let role = super::secrets::REPLICATION_ROLE;
+    format!("host={host} port={port} user={role} passfile={PASSWORD_FILE} connect_timeout=10")
 }
 
 /// Digest of everything that needs a restart to take effect.
@@ -67,18 +111,24 @@ fn server_settings(blueprint: &Blueprint) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{name} = {}", quoted(value));
     }
+    let _ = writeln!(text, "include_if_exists = {}", quoted(STANDBY_FILE));
     text
 }
 
 /// The settings in the order of their names; the operator's own cannot be replaced, for
 /// [`super::valid`] refuses them.
 fn settings(blueprint: &Blueprint) -> String {
-    let mut all = blueprint.valid.parameters.clone();
+    let defaults = ORDERED.into_iter().chain(FOR_STANDBYS);
+    let mut all: BTreeMap<String, String> =
+        defaults.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    all.extend(blueprint.valid.parameters.clone());
     let own = [
         ("hba_file", format!("{FOLDER}/pg_hba.conf")),
+        ("hot_standby", "on".to_owned()),
         ("listen_addresses", "*".to_owned()),
         ("password_encryption", "scram-sha-256".to_owned()),
         ("port", super::names::PORT.to_string()),
+        ("primary_conninfo", primary(blueprint)),
         ("unix_socket_directories", SOCKET_FOLDER.to_owned()),
     ];
     all.extend(own.map(|(name, value)| (name.to_owned(), value)));

@@ -12,8 +12,8 @@ use super::blueprint::Blueprint;
 use super::held::{self, Recorded};
 use super::names::Names;
 use super::valid::{self, Refusal};
-use super::verify::{self, Heard, Target};
-use super::{config, labels, memory};
+use super::verify::{self, Heard, Inspection, Target};
+use super::{config, labels, memory, names, services, verifying};
 
 /// What the rungs look at.
 pub struct Context {
@@ -81,24 +81,33 @@ impl Context {
         let spec = &self.observed.resource.spec;
         match valid::check(&self.names.name, spec) {
             Err(refusals) => self.refusals = refusals,
-            // More servers than this release runs: nothing is rendered, and the first rung says so.
-            Ok(_) if spec.replicas > 1 => {}
             Ok(valid) => {
-                let (valid, held) =
-                    held::hold(valid, &recorded, &self.status, self.volume_exists());
-                self.held = held;
-                self.blueprint = Some(self.draw(valid, recorded));
+                let held = held::hold(valid, &recorded, &self.status, self.volume_exists());
+                self.held = held.findings;
+                self.blueprint = Some(self.draw(held.valid, held.growth, recorded));
                 self.learn_identifier();
+                self.learn_lost_slots();
             }
         }
     }
 
-    fn draw(&self, valid: valid::Valid, recorded: Recorded) -> Blueprint {
+    fn draw(
+        &self,
+        valid: valid::Valid,
+        growth: Option<String>,
+        recorded: Recorded,
+    ) -> Blueprint {
         let uid = self.observed.root.uid().to_owned();
         let identifier = self.status.system_identifier.clone();
         let accepted = self.observed.root.annotation(labels::ACCEPT_DATA_LOSS_ANNOTATION);
         Blueprint {
             names: self.names.clone(),
+            count: self.count(valid.replicas),
+            several: valid.replicas > 1 || self.pods().any(|(ordinal, _)| ordinal > 0),
+            reseed: (1..valid.replicas)
+                .filter_map(|n| Some((n, self.written(&config::reseed_key(n))?)))
+                .collect(),
+            growth,
             valid,
             cluster_domain: self.observed.settings.cluster_domain.clone(),
             identity: recorded
@@ -110,6 +119,68 @@ impl Context {
             template_uid: recorded.template_uid.unwrap_or_else(|| uid.clone()),
             uid,
         }
+    }
+
+    /// How many servers the StatefulSet is to have now. No standby is added before the client Service,
+    /// if there is one, leads to the primary alone.
+    fn count(&self, wanted: u32) -> u32 {
+        let set = self.stateful_set().and_then(|set| set.spec?.replicas);
+        let apart = match self.sight(&self.names.client_service()) {
+            Sight::Seen(service) => services::tells_roles_apart(&service),
+            Sight::Absent => true,
+            Sight::Unasked(_) | Sight::Unread(_) => set.is_none(),
+        };
+        let now = set.and_then(|count| u32::try_from(count).ok()).unwrap_or(1).max(1);
+        if apart { wanted } else { wanted.min(now) }
+    }
+
+    /// Our pods by ordinal, from the lowest, as the watch shows them.
+    pub fn pods(&self) -> impl Iterator<Item = (u32, &Live)> {
+        let pods = self.observed.of_kind(names::pod_kind());
+        let mut pods: Vec<(u32, &Live)> = pods
+            .filter_map(|(id, pod)| Some((self.names.ordinal_of_pod(&id.name)?, pod)))
+            .collect();
+        pods.sort_by_key(|(ordinal, _)| *ordinal);
+        pods.into_iter()
+    }
+
+    /// The pod of an ordinal, as the watch shows it.
+    pub fn pod(&self, ordinal: u32) -> Option<&Live> {
+        self.observed.object(&self.names.pod(ordinal))
+    }
+
+    /// Our claims by ordinal, from the lowest, as the watch shows them.
+    pub fn claims(&self) -> impl Iterator<Item = (u32, &Live)> {
+        let claims = self.observed.of_kind(names::claim_kind());
+        let mut claims: Vec<(u32, &Live)> = claims
+            .filter_map(|(id, claim)| Some((self.names.ordinal_of_claim(&id.name)?, claim)))
+            .collect();
+        claims.sort_by_key(|(ordinal, _)| *ordinal);
+        claims.into_iter()
+    }
+
+    /// A standby whose slot the primary gave up can never catch up: the very pass that sees it asks
+    /// for it to be seeded anew, by the uid of its present pod.
+    fn learn_lost_slots(&mut self) {
+        let Some(found) = self.inspection() else { return };
+        let Some(blueprint) = &self.blueprint else { return };
+        let wanted = blueprint.standbys();
+        let lost = found.replication.slots.iter().filter(|slot| slot.is_lost());
+        let pods: Vec<(u32, String)> = lost
+            .filter(|slot| wanted.contains(&slot.ordinal))
+            .filter_map(|slot| Some((slot.ordinal, self.pod(slot.ordinal)?.uid().to_owned())))
+            .collect();
+        if let Some(blueprint) = &mut self.blueprint {
+            blueprint.reseed.extend(pods);
+        }
+    }
+
+    /// What the superuser found in a server that is ours.
+    pub fn inspection(&self) -> Option<Inspection> {
+        let blueprint = self.blueprint.as_ref()?;
+        let answer = self.observed.facts.get(&self.target()?.inspect())?;
+        let Heard::Clear(found) = verify::inspected(answer) else { return None };
+        verifying::recognise(blueprint, &found.identity).is_ok().then_some(found)
     }
 
     /// Takes over the identifier of a server that proved to be ours, so that the very pass that
@@ -132,6 +203,7 @@ impl Context {
         Some(Target {
             names: self.names.clone(),
             host: self.names.host(&blueprint.cluster_domain),
+            domain: blueprint.cluster_domain.clone(),
             database: blueprint.valid.database.clone(),
             username: blueprint.valid.username.clone(),
             major: self.status.server_version.as_deref().and_then(held::major_of),

@@ -122,7 +122,13 @@ fn servers(context: &Context) -> Servers {
         Sight::Seen(live) if live.label(INSTANCE_LABEL) == Some(&context.names.name) => {
             Servers::Going(None, format!("{pod} must be gone before its volume is deleted"))
         }
-        Sight::Seen(_) | Sight::Absent => Servers::Gone,
+        Sight::Seen(_) | Sight::Absent => match context.pods().last() {
+            Some((ordinal, pod)) if pod.label(INSTANCE_LABEL) == Some(&context.names.name) => {
+                let pod = context.names.pod(ordinal);
+                Servers::Going(None, format!("{pod} must be gone before its volume is deleted"))
+            }
+            _ => Servers::Gone,
+        },
     }
 }
 

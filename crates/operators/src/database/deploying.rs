@@ -2,19 +2,22 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
-use phased::Step;
+use k8s_openapi::api::core::v1::Pod;
+use phased::child::Standing;
 use phased::deadline::{self, Progress};
-use phased::fact::{Question, Reply, SeenEvent};
 use phased::ladder::{Finding, Judgement, Verdict};
 use phased::rollout::{self, Rollout};
 use phased::step::{Delete, Propagation};
+use phased::{Live, Step};
 
-use super::causes::{self, Cause};
+use super::blueprint::Blueprint;
+use super::causes::Cause;
 use super::context::{Context, Sight};
 use super::tending::Tending;
-use super::{reason, servers};
+use super::{reason, roles, servers, stall};
 
+/// Label of a pod with the revision that it was made from.
+const REVISION_LABEL: &str = "controller-revision-hash";
 /// How often an unfinished rollout is looked at, in seconds.
 const LOOK_AGAIN_SECONDS: i64 = 5;
 
@@ -30,10 +33,7 @@ pub fn deploy(context: &Context) -> Judgement {
         );
         return tending.judgement;
     };
-    let desired = servers::stateful_set(blueprint);
-    let live = context.seen(&desired.id);
-    let standing = desired.stand(live.as_ref(), &blueprint.owner());
-    if standing != phased::child::Standing::Current {
+    if !is_written(context, blueprint, &set) {
         tending.work(
             &reason::ROLLING_OUT,
             "the StatefulSet is being changed",
@@ -44,9 +44,39 @@ pub fn deploy(context: &Context) -> Judgement {
     }
     match progress(context, &set) {
         None => await_pod(&mut tending),
+        Some(_) if blueprint.several && primary_runs(context, blueprint, &set) => {}
         Some((progress, message)) => stalled(&mut tending, &set, &progress, &message),
     }
     tending.judgement
+}
+
+/// Whether the set is as it should be. While there are standbys their number is no matter of the
+/// primary, which goes on serving.
+fn is_written(context: &Context, blueprint: &Blueprint, set: &StatefulSet) -> bool {
+    let live = context.seen(&context.names.stateful_set());
+    let current = |blueprint: &Blueprint| {
+        let desired = servers::stateful_set(blueprint);
+        desired.stand(live.as_ref(), &blueprint.owner()) == Standing::Current
+    };
+    let count = set.spec.as_ref().and_then(|s| u32::try_from(s.replicas?).ok());
+    current(blueprint)
+        || blueprint.several
+            && count.is_some_and(|count| current(&Blueprint { count, ..blueprint.clone() }))
+}
+
+/// Whether the primary runs the template as it is now, whatever the standbys do. A generation that
+/// the set's controller has not looked at yet can then only be about their number.
+fn primary_runs(context: &Context, blueprint: &Blueprint, set: &StatefulSet) -> bool {
+    let Some(live) = context.pod(0) else { return false };
+    let status = set.status.as_ref();
+    let seen = status.and_then(|s| s.observed_generation) >= set.metadata.generation;
+    let update = status.and_then(|s| s.update_revision.as_deref());
+    let superseded = seen && live.label(REVISION_LABEL) != update;
+    !superseded
+        && live.deletion_time().is_none()
+        && roles::is_assigned(0, live)
+        && servers::is_made_from(live, blueprint)
+        && live.read::<Pod>().is_ok_and(|pod| is_ready(&pod))
 }
 
 /// The ledger of an unfinished rollout and its state in words; `None` when it is complete.
@@ -73,7 +103,14 @@ fn await_pod(tending: &mut Tending<'_>) {
             tending.judge(Verdict::Asking);
             return;
         }
-        Sight::Seen(live) if live.read::<Pod>().is_ok_and(|p| is_ready(&p)) => return,
+        Sight::Seen(live) if live.read::<Pod>().is_ok_and(|p| is_ready(&p)) => {
+            if !tending.context.blueprint.as_ref().is_some_and(|b| b.several)
+                || roles::is_assigned(0, &live)
+            {
+                return;
+            }
+            format!("{id} does not carry its role yet")
+        }
         Sight::Seen(_) => format!("{id} is not ready"),
         Sight::Absent => format!("{id} does not exist"),
         Sight::Unread(trouble) => format!("{id} cannot be read: {}", trouble.message),
@@ -84,11 +121,11 @@ fn await_pod(tending: &mut Tending<'_>) {
 
 fn stalled(tending: &mut Tending<'_>, set: &StatefulSet, progress: &Progress, message: &str) {
     let context = tending.context;
-    let cause = find_cause(tending, set);
+    let cause = find_cause(tending);
     if tending.judgement.verdict == Verdict::Asking {
         return;
     }
-    replace_blocking_pod(tending, set, cause.as_ref());
+    replace_blocking_pod(tending, set);
     let patience = patience_seconds(context);
     let deadline = deadline::deadline(progress, patience);
     let verdict = match cause {
@@ -123,67 +160,63 @@ fn patience_seconds(context: &Context) -> i64 {
     context.blueprint.as_ref().map_or(600, |b| b.valid.progress_deadline_seconds)
 }
 
-/// Looks at the pod, at the Events about set, pod and claim, and at the claim, in this order: what
-/// lies nearer to the server tells more.
-fn find_cause(tending: &mut Tending<'_>, set: &StatefulSet) -> Option<Cause> {
+/// Why the pods that are not ready are not, from the highest ordinal, which is rolled first.
+fn find_cause(tending: &mut Tending<'_>) -> Option<Cause> {
     let context = tending.context;
-    let (pod_id, claim_id) = (context.names.primary_pod(), context.names.data_claim());
-    let pod = context.observed.object(&pod_id);
-    let claim = context.observed.object(&claim_id);
-    let typed_pod = pod.and_then(|live| live.read::<Pod>().ok());
-    let typed_claim = claim.and_then(|live| live.read::<PersistentVolumeClaim>().ok());
-    if let Some(cause) = typed_pod.as_ref().and_then(|p| causes::of_pod(&pod_id.name, p)) {
-        return Some(cause);
+    let count = context.blueprint.as_ref().map_or(1, |b| b.count);
+    let up = |n: u32| context.pod(n).and_then(|p| p.read::<Pod>().ok()).is_some_and(|p| is_ready(&p));
+    let mut down: Vec<u32> = (0..count).rev().filter(|n| !up(*n)).collect();
+    if down.is_empty() {
+        down.push(0);
     }
-    let mut about: Vec<String> = set.metadata.uid.iter().cloned().collect();
-    about.extend(pod.into_iter().chain(claim).map(|live| live.uid().to_owned()));
-    let question = Question::Events { namespace: context.names.namespace.clone(), about };
-    let told = match context.observed.facts.get(&question) {
+    let near = down.iter().find_map(|n| stall::near_cause(context, *n));
+    if near.is_some() {
+        return near;
+    }
+    let question = stall::question(context, &down)?;
+    let answer = context.observed.facts.get(&question);
+    match answer {
         None => {
             tending.judgement.asks.push(question);
             tending.judge(Verdict::Asking);
             return None;
         }
-        Some(Ok(Reply::Events(events))) => {
-            causes::of_events(events, typed_pod.as_ref(), typed_claim.as_ref())
-                .or_else(|| hung(context, typed_pod.as_ref(), events))
-        }
-        Some(Ok(_)) => None,
         Some(Err(trouble)) => {
             let message = format!("Events cannot be read: {}", trouble.message);
             tending.note(None, Finding::new(&reason::READ_FAILED, message));
-            hung(context, typed_pod.as_ref(), &[])
         }
-    };
-    told.or_else(|| typed_claim.and_then(|c| causes::of_claim(&claim_id.name, &c)))
-}
-
-fn hung(context: &Context, pod: Option<&Pod>, events: &[SeenEvent]) -> Option<Cause> {
-    causes::of_probe(&context.names.primary_pod().name, pod?, events, context.observed.now)
+        Some(Ok(_)) => {}
+    }
+    down.iter().find_map(|n| stall::cause(context, *n, answer))
 }
 
 /// A pod of a superseded revision that is not ready holds up the set for ever (kubernetes 67250):
-/// it is deleted, once, under its uid.
-fn replace_blocking_pod(tending: &mut Tending<'_>, set: &StatefulSet, cause: Option<&Cause>) {
+/// it is deleted, once, under its uid. The highest ordinal goes first, as the set rolls.
+fn replace_blocking_pod(tending: &mut Tending<'_>, set: &StatefulSet) {
     let context = tending.context;
-    let id = context.names.primary_pod();
-    let Some(live) = context.observed.object(&id) else { return };
-    let Ok(pod) = live.read::<Pod>() else { return };
     let Some(update) = set.status.as_ref().and_then(|s| s.update_revision.as_deref()) else {
         return;
     };
     let seen = set.status.as_ref().and_then(|s| s.observed_generation) >= set.metadata.generation;
-    let superseded = live.label("controller-revision-hash").is_some_and(|r| r != update);
-    let replaced = made_since_the_roll(context, live);
-    if !seen || !superseded || is_ready(&pod) || live.deletion_time().is_some() || replaced {
+    let blocks = |pod: &Live| {
+        let superseded = pod.label(REVISION_LABEL).is_some_and(|r| r != update);
+        let ready = pod.read::<Pod>().is_ok_and(|pod| is_ready(&pod));
+        superseded && !ready && pod.deletion_time().is_none() && !made_since_the_roll(context, pod)
+    };
+    let blocking = context.pods().filter(|(_, pod)| seen && blocks(pod)).last();
+    let Some((ordinal, pod)) = blocking else { return };
+    // A pod that is being labelled is written in this pass already.
+    if !roles::is_assigned(ordinal, pod) && pod.controller_owner().is_some() {
         return;
     }
+    let id = context.names.pod(ordinal);
+    let cause = stall::near_cause(context, ordinal);
     let because = cause.map_or_else(String::new, |c| format!(": {}", c.finding.message));
     let why = format!("it runs a superseded revision and is not ready{because}");
     tending.note(Some(id.clone()), Finding::new(&reason::BLOCKING_POD_REPLACED, why.clone()));
     tending.judgement.steps.push(Step::Delete(Delete {
         id,
-        uid: live.uid().to_owned(),
+        uid: pod.uid().to_owned(),
         resource_version: None,
         propagation: Propagation::Background,
         why,
@@ -198,7 +231,8 @@ fn made_since_the_roll(context: &Context, pod: &phased::Live) -> bool {
     created.is_some_and(|at| at > progress.since.0)
 }
 
-fn is_ready(pod: &Pod) -> bool {
+/// Whether a pod says that it is ready.
+pub fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
     conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
 }

@@ -67,6 +67,17 @@ impl Recorded {
     }
 }
 
+/// A spec with recorded values in the place of refused ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// What is in force.
+    pub valid: Valid,
+    /// What was refused.
+    pub findings: Vec<Finding>,
+    /// The larger size that is wanted, while the claim template still has the smaller one.
+    pub growth: Option<String>,
+}
+
 /// Puts recorded values in the place of refused ones and says what was refused.
 ///
 /// `volume_exists`: whether a claim was ever seen; before that the StatefulSet can be made anew, so
@@ -76,16 +87,17 @@ pub fn hold(
     recorded: &Recorded,
     status: &DatabaseStatus,
     volume_exists: bool,
-) -> (Valid, Vec<Finding>) {
+) -> Held {
     let mut held = Vec::new();
+    let mut growth = None;
     rename(&mut valid.database, recorded.database.as_ref(), "spec.databaseName", &mut held);
     rename(&mut valid.username, recorded.username.as_ref(), "spec.username", &mut held);
     if volume_exists {
-        size(&mut valid, recorded, &mut held);
+        growth = size(&mut valid, recorded, &mut held);
         storage_class(&mut valid, recorded, &mut held);
     }
     major(&mut valid, recorded, status, &mut held);
-    (valid, held)
+    Held { valid, findings: held, growth }
 }
 
 fn rename(wanted: &mut String, was: Option<&String>, path: &str, held: &mut Vec<Finding>) {
@@ -98,19 +110,14 @@ fn rename(wanted: &mut String, was: Option<&String>, path: &str, held: &mut Vec<
     wanted.clone_from(was);
 }
 
-fn size(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>) {
-    let Some(was) = &recorded.size else { return };
-    let (Ok(old), Ok(new)) = (was.parse::<Quantity>(), valid.size.parse::<Quantity>()) else {
-        return;
-    };
-    let wanted = &valid.size;
-    if new > old {
-        let message = format!(
-            "spec.storage.size: {wanted} is larger than the volume's {was}, and this release does \
-             not grow volumes; write {was} again"
-        );
-        held.push(Finding::new(&reason::STORAGE_GROWTH_NOT_YET_SUPPORTED, message));
-    } else if new < old {
+/// The size that volumes are to grow to, if they are. The claim template keeps the old one until the
+/// StatefulSet is made anew.
+fn size(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>) -> Option<String> {
+    let was = recorded.size.as_ref()?;
+    let old = was.parse::<Quantity>().ok()?;
+    let new = valid.size.parse::<Quantity>().ok()?;
+    let wanted = valid.size.clone();
+    if new < old {
         let message = format!(
             "spec.storage.size: a volume of {was} cannot shrink to {wanted}; write {was} again, or \
              create a new Database and move the data with pg_dump"
@@ -118,6 +125,7 @@ fn size(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>) {
         held.push(Finding::new(&reason::STORAGE_SHRINK_REFUSED, message));
     }
     valid.size.clone_from(was);
+    (new > old).then_some(wanted)
 }
 
 fn storage_class(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>) {

@@ -14,6 +14,14 @@ pub const ACCEPT_DATA_LOSS_ANNOTATION: &str = "steadfast.dev/accept-data-loss";
 pub const RESOURCE_UID_ANNOTATION: &str = "steadfast.dev/resource-uid";
 /// Annotation on the pod template: digest of the settings that need a restart.
 pub const CONFIG_ANNOTATION: &str = "steadfast.dev/config";
+/// Annotation on the pod template: digest of the rest of it, by which a pod tells what it is made from.
+pub const TEMPLATE_ANNOTATION: &str = "steadfast.dev/template";
+/// Label on pods: the part that the server plays, [`PRIMARY`] or [`STANDBY`].
+pub const ROLE_LABEL: &str = "steadfast.dev/role";
+/// Role of ordinal 0.
+pub const PRIMARY: &str = "primary";
+/// Role of the others.
+pub const STANDBY: &str = "standby";
 /// Annotation on the StatefulSet: the database that its data hold.
 pub const DATABASE_ANNOTATION: &str = "steadfast.dev/database";
 /// Annotation on the StatefulSet: the role that owns the database.
@@ -35,6 +43,13 @@ pub fn selector(name: &str) -> BTreeMap<String, String> {
 pub fn child(name: &str) -> BTreeMap<String, String> {
     let mut labels = selector(name);
     labels.extend([(MANAGED_BY_LABEL, MANAGED_BY), (COMPONENT_LABEL, "database")].map(owned));
+    labels
+}
+
+/// Labels by which the pods of one role are found.
+pub fn role_selector(name: &str, role: &str) -> BTreeMap<String, String> {
+    let mut labels = selector(name);
+    labels.insert(ROLE_LABEL.to_owned(), role.to_owned());
     labels
 }
 

@@ -9,6 +9,7 @@
 //! | the resource as users write it | [`api`], [`report`], [`amount`], [`valid`], [`held`] |
 //! | the phases | [`phases`], [`provisioning`], [`deploying`], [`verifying`] |
 //! | children | [`names`], [`labels`], [`blueprint`], [`secrets`], [`config`], [`servers`], [`services`] |
+//! | standbys | [`roles`], [`stream`], [`replication`], [`standbys`], [`growth`] |
 //! | SQL | [`sql`], [`verify`], [`remedy`]; what a forecast supposes of it, `supposed` |
 //! | what the status says | [`status`], [`reason`], [`causes`], [`reverts`] |
 //! | deletion | [`deletion`] |
@@ -22,6 +23,7 @@ pub mod context;
 pub mod deletion;
 pub mod dependencies;
 pub mod deploying;
+pub mod growth;
 pub mod held;
 pub mod image;
 pub mod labels;
@@ -32,14 +34,19 @@ pub mod phases;
 pub mod provisioning;
 pub mod reason;
 pub mod remedy;
+pub mod replication;
 pub mod report;
 pub mod reverts;
+pub mod roles;
 mod schema;
 pub mod secrets;
 pub mod servers;
 pub mod services;
 pub mod sql;
+pub mod standbys;
 pub mod status;
+pub mod stall;
+pub mod stream;
 mod supposed;
 pub mod tending;
 pub mod troubled;
@@ -94,6 +101,7 @@ impl Controller for DatabaseController {
         [
             names::stateful_set_kind(),
             names::service_kind(),
+            names::budget_kind(),
             names::config_map_kind(),
             names::secret_kind(),
             names::claim_kind(),
@@ -122,6 +130,8 @@ impl Controller for DatabaseController {
             names.stateful_set(),
             names.client_service(),
             names.headless_service(),
+            names.read_only_service(),
+            names.budget(),
             names.config_map(),
             names.superuser_secret(),
             names.replication_secret(),
@@ -152,6 +162,10 @@ impl Controller for DatabaseController {
 
     fn suppose(observed: &Observed<Database>, question: &Question, done: &[&str]) -> Option<Reply> {
         supposed::reply(&Context::read(observed), question, done)
+    }
+
+    fn may_delete_data(resource: &Database) -> bool {
+        resource.may_lose_volumes()
     }
 
     fn unreadable(root: &Live, error: &str, _: &Settings, now: Timestamp) -> Plan {

@@ -4,6 +4,7 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::StorageClass;
 use phased::{KindRef, ObjectId};
 
@@ -35,6 +36,10 @@ pub fn claim_kind() -> KindRef {
 /// Kind of pods.
 pub fn pod_kind() -> KindRef {
     KindRef::of::<Pod>(true)
+}
+/// Kind of disruption budgets.
+pub fn budget_kind() -> KindRef {
+    KindRef::of::<PodDisruptionBudget>(true)
 }
 /// Kind of storage classes.
 pub fn storage_class_kind() -> KindRef {
@@ -72,6 +77,14 @@ impl Names {
     pub fn headless_service(&self) -> ObjectId {
         self.id(service_kind(), format!("{}-headless", self.name))
     }
+    /// Where clients read from standbys.
+    pub fn read_only_service(&self) -> ObjectId {
+        self.id(service_kind(), format!("{}-ro", self.name))
+    }
+    /// How many pods a drain may take at once.
+    pub fn budget(&self) -> ObjectId {
+        self.id(budget_kind(), self.name.clone())
+    }
     /// Configuration files.
     pub fn config_map(&self) -> ObjectId {
         self.id(config_map_kind(), format!("{}-config", self.name))
@@ -90,14 +103,54 @@ impl Names {
     }
     /// Claim of the primary's data.
     pub fn data_claim(&self) -> ObjectId {
-        self.id(claim_kind(), format!("data-{}-0", self.name))
+        self.claim(0)
+    }
+    /// Claim of an ordinal.
+    pub fn claim(&self, ordinal: u32) -> ObjectId {
+        self.id(claim_kind(), format!("data-{}-{ordinal}", self.name))
     }
     /// Pod of the primary.
     pub fn primary_pod(&self) -> ObjectId {
-        self.id(pod_kind(), format!("{}-0", self.name))
+        self.pod(0)
+    }
+    /// Pod of an ordinal.
+    pub fn pod(&self, ordinal: u32) -> ObjectId {
+        self.id(pod_kind(), format!("{}-{ordinal}", self.name))
+    }
+    /// The ordinal that a pod's name ends with, if it is one of ours.
+    pub fn ordinal_of_pod(&self, pod: &str) -> Option<u32> {
+        ordinal(pod.strip_prefix(&self.name)?.strip_prefix('-')?)
+    }
+    /// The ordinal that a claim's name ends with, if it is one of ours.
+    pub fn ordinal_of_claim(&self, claim: &str) -> Option<u32> {
+        self.ordinal_of_pod(claim.strip_prefix("data-")?)
+    }
+    /// Host name of a pod inside the cluster, without the cluster's domain.
+    pub fn pod_host(&self, ordinal: u32) -> String {
+        let headless = self.headless_service().name;
+        format!("{}-{ordinal}.{headless}.{}.svc", self.name, self.namespace)
     }
     /// Host name of the client Service.
     pub fn host(&self, cluster_domain: &str) -> String {
         format!("{}.{}.svc.{cluster_domain}", self.name, self.namespace)
     }
+}
+
+/// What begins the name of a standby's slot.
+const SLOT_PREFIX: &str = "steadfast_";
+
+/// Slot of the standby with this ordinal.
+pub fn slot(ordinal: u32) -> String {
+    format!("{SLOT_PREFIX}{ordinal}")
+}
+
+/// The ordinal that a slot is for, if it is one of ours.
+pub fn ordinal_of_slot(slot: &str) -> Option<u32> {
+    ordinal(slot.strip_prefix(SLOT_PREFIX)?)
+}
+
+/// An ordinal as Kubernetes writes it: no sign, no zero in front.
+fn ordinal(text: &str) -> Option<u32> {
+    let number: u32 = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
 }

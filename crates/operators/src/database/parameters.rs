@@ -2,6 +2,10 @@
 //!
 //! The refused settings are data, since the documentation lists them too.
 
+use std::collections::BTreeMap;
+
+use super::config::ORDERED;
+
 /// A setting that the operator refuses, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -34,6 +38,7 @@ pub static REFUSED: &[Refused] = &[
     refused("external_pid_file", LAYOUT),
     refused("primary_conninfo", STANDBYS),
     refused("primary_slot_name", STANDBYS),
+    refused("hot_standby", STANDBYS),
     refused("restore_command", STANDBYS),
     refused("recovery_end_command", COMMANDS),
     refused("archive_cleanup_command", COMMANDS),
@@ -74,10 +79,39 @@ pub fn refusal(name: &str, value: &str) -> Option<String> {
     {
         return Some("is not yours to set; remove it".to_owned());
     }
+    if ORDERED.iter().any(|(ordered, _)| *ordered == name) && whole_number(value).is_none() {
+        return Some(format!("{value:?} must be a whole number in digits; write it so"));
+    }
     if value.contains('\0') {
         return Some("holds a NUL character, which the server cannot read; remove it".to_owned());
     }
     (value.len() > VALUE_LIMIT).then(|| format!("is longer than {VALUE_LIMIT} bytes; shorten it"))
+}
+
+/// A number as it is compared with another one by a shell: digits, without a zero in front.
+fn whole_number(value: &str) -> Option<u32> {
+    let number: u32 = value.parse().ok()?;
+    (number.to_string() == value).then_some(number)
+}
+
+/// Why settings cannot be in force with so many servers: name of the setting and what is wrong.
+pub fn unfit(parameters: &BTreeMap<String, String>, servers: u32) -> Vec<(&'static str, String)> {
+    if servers < 2 {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    if parameters.get("wal_level").is_some_and(|level| level.eq_ignore_ascii_case("minimal")) {
+        let message = "minimal leaves nothing for standbys; write replica, or set spec.replicas to 1";
+        all.push(("wal_level", message.to_owned()));
+    }
+    // A copy takes two senders besides those of the standbys that stream.
+    for (name, least) in [("max_wal_senders", servers + 1), ("max_replication_slots", servers - 1)] {
+        let set = parameters.get(name).and_then(|value| whole_number(value));
+        if set.is_some_and(|number| number < least) {
+            all.push((name, format!("must be at least {least} for {servers} servers; raise it")));
+        }
+    }
+    all
 }
 
 fn is_name(name: &str) -> bool {

@@ -26,8 +26,7 @@ static RUNGS: &[Rung<Context>] = &[
                 &reason::ACCEPTING,
                 &reason::INVALID_SPEC,
                 &reason::UNREADABLE,
-                &reason::STANDBYS_NOT_YET_SUPPORTED,
-                &reason::STORAGE_GROWTH_NOT_YET_SUPPORTED,
+                &reason::STORAGE_EXPANSION_REFUSED,
                 &reason::STORAGE_SHRINK_REFUSED,
                 &reason::STORAGE_CLASS_CHANGE_REFUSED,
                 &reason::RENAME_REFUSED,
@@ -51,6 +50,7 @@ static RUNGS: &[Rung<Context>] = &[
                 "Secret <name>-credentials",
                 "ConfigMap <name>-config",
                 "StatefulSet <name>",
+                "size and mark of the claims data-<name>-<ordinal>",
             ],
             gates: &["DependenciesAnswer", "Gone", "Readable", "Writable"],
             reasons: &[
@@ -64,6 +64,7 @@ static RUNGS: &[Rung<Context>] = &[
                 &reason::PASSWORD_UNUSABLE,
                 &reason::SUPERUSER_LOGIN_FAILED,
                 &reason::ROLLING_OUT,
+                &reason::GROWING_VOLUMES,
                 &reason::READ_FAILED,
                 &reason::WRITE_REFUSED,
                 &reason::WRITE_FAILED,
@@ -78,7 +79,12 @@ static RUNGS: &[Rung<Context>] = &[
         doc: RungDoc {
             phase: "Configuring",
             leaves_when: "the Services exist",
-            effects: &["Service <name>-headless", "Service <name>"],
+            effects: &[
+                "label steadfast.dev/role of the pods",
+                "Service <name>-headless",
+                "Service <name>",
+                "Service <name>-ro and PodDisruptionBudget <name> (replicas above 1)",
+            ],
             gates: &["Gone", "Readable", "Writable"],
             reasons: &[
                 &reason::CHILD_MISSING,
@@ -97,7 +103,7 @@ static RUNGS: &[Rung<Context>] = &[
     Rung {
         doc: RungDoc {
             phase: "Deploying",
-            leaves_when: "the StatefulSet's own status says so for the generation that was written: observedGeneration current, updated, ready and wanted replicas equal, revisions equal",
+            leaves_when: "the StatefulSet's own status says so for the generation that was written: observedGeneration current, updated, ready and wanted replicas equal, revisions equal; with standbys, the primary's pod is ready, carries its role and is made from the template that was written",
             effects: &["a pod of a superseded revision that blocks the rollout is deleted once"],
             gates: &["RolledOut"],
             reasons: &[
@@ -114,6 +120,8 @@ static RUNGS: &[Rung<Context>] = &[
                 &reason::DATA_MISSING,
                 &reason::HALF_INITIALISED,
                 &reason::DATA_VERSION_MISMATCH,
+                &reason::NOT_A_STANDBY,
+                &reason::STANDBY_COPY_FAILED,
                 &reason::PROGRESS_DEADLINE_EXCEEDED,
             ],
             wait: "woken by changes, looked at every 5 seconds; without progress for spec.progressDeadlineSeconds the phase is Failed with the causes",
@@ -124,7 +132,7 @@ static RUNGS: &[Rung<Context>] = &[
     Rung {
         doc: RungDoc {
             phase: "Verifying",
-            leaves_when: "the application's user logs in with the Secret's password, a wrong password is refused, the database exists and is the user's, and a round-trip works",
+            leaves_when: "the application's user logs in with the Secret's password, a wrong password is refused, the database exists and is the user's, and a round-trip works; before the first Ready, standbys stream too, or spec.progressDeadlineSeconds are over",
             effects: &[
                 "finish-bootstrap",
                 "create-role",
@@ -132,8 +140,13 @@ static RUNGS: &[Rung<Context>] = &[
                 "create-database",
                 "set-owner",
                 "grant-connect",
+                "create-replication-role",
+                "set-replication-password",
+                "create-slot",
+                "drop-slot",
+                "the pod of a standby is deleted when a fresh start or copy helps",
             ],
-            gates: &["ServerAnswers", "ServerReady", "Writable"],
+            gates: &["ServerAnswers", "ServerReady", "StandbysStream", "Writable"],
             reasons: &[
                 &reason::PREPARING_DATABASE,
                 &reason::SERVER_UNREACHABLE,
@@ -151,6 +164,7 @@ static RUNGS: &[Rung<Context>] = &[
                 &reason::STATEMENT_BLOCKED,
                 &reason::VERIFICATION_FAILED,
                 &reason::ACTION_FAILED,
+                &reason::STANDBY_UNAVAILABLE,
             ],
             wait: "tried again after 5 to 60 seconds; a definite refusal, or spec.progressDeadlineSeconds without an answer, leads to Failed",
             tends: false,

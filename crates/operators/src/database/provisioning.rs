@@ -14,7 +14,7 @@ use super::held::Recorded;
 use super::secrets::{self, Judged};
 use super::tending::{Tended, Tending, is_former};
 use super::verify::{self, Heard};
-use super::{FINALIZER, config, labels, names, reason, servers, services, valid};
+use super::{FINALIZER, config, growth, names, reason, roles, servers, services, valid};
 
 /// How often a dependency that does not answer is tried again, in seconds.
 const DEPENDENCY_RETRY_SECONDS: i64 = 30;
@@ -33,20 +33,11 @@ pub fn accept(context: &Context) -> Judgement {
         tending.judge(Verdict::Blocked(Finding::new(&reason::INVALID_SPEC, message)));
         return tending.judgement;
     }
-    let replicas = context.observed.resource.spec.replicas;
-    if replicas > 1 {
-        let message = format!(
-            "spec.replicas: {replicas} servers are asked for, and standbys come with a later \
-             release; set it to 1"
-        );
-        let finding = Finding::new(&reason::STANDBYS_NOT_YET_SUPPORTED, message);
-        tending.judge(Verdict::Blocked(finding));
-        return tending.judgement;
-    }
     for finding in &context.held {
         tending.note(None, finding.clone());
         tending.judge(Verdict::Blocked(finding.clone()));
     }
+    growth::judge(&mut tending);
     let resource = super::resource_id(&context.names);
     let finalizer_trouble =
         context.observed.troubles.iter().find(|t| t.id == resource && t.verb == "patch");
@@ -93,7 +84,8 @@ pub fn provision(context: &Context) -> Judgement {
         .seen(&context.names.stateful_set())
         .is_some_and(|set| phased::child::foreign(&set, &blueprint.owner()).is_none())
     {
-        claim_volumes(&mut tending, blueprint);
+        growth::tend_claims(&mut tending, blueprint);
+        growth::drop_claims(&mut tending, blueprint);
     }
     // Told last: the servers do not read the application's Secret, and the way out needs them.
     if let Withheld::Because(finding) = withheld {
@@ -165,10 +157,38 @@ fn withheld(context: &Context, answer: &Answer) -> Option<Finding> {
 pub fn configure(context: &Context) -> Judgement {
     let mut tending = Tending::new(context);
     if let Some(blueprint) = &context.blueprint {
+        // Roles come before the Service that leads by them.
+        roles::assign(&mut tending, blueprint);
         tending.apply(&services::headless(blueprint));
         tending.apply(&services::client(blueprint));
+        if blueprint.valid.replicas > 1 {
+            tending.apply(&services::read_only(blueprint));
+            tending.apply(&services::budget(blueprint));
+        } else if !blueprint.several {
+            remove(&mut tending, blueprint, services::read_only(blueprint).id);
+            remove(&mut tending, blueprint, services::budget(blueprint).id);
+        }
     }
     tending.judgement
+}
+
+/// Removes a child that goes with the last standby.
+fn remove(tending: &mut Tending<'_>, blueprint: &Blueprint, id: ObjectId) {
+    let Some(live) = tending.context.observed.object(&id) else { return };
+    if !live.is_owned_by(&blueprint.uid) || live.deletion_time().is_some() {
+        return;
+    }
+    if let Some(trouble) = tending.context.observed.trouble_of(&id) {
+        tending.refused(trouble);
+        return;
+    }
+    tending.judgement.steps.push(Step::Delete(Delete {
+        id,
+        uid: live.uid().to_owned(),
+        resource_version: None,
+        propagation: Propagation::Background,
+        why: "there are no standbys any more".to_owned(),
+    }));
 }
 
 fn await_dependencies(tending: &mut Tending<'_>, blueprint: &Blueprint) {
@@ -322,6 +342,13 @@ fn provide_servers(tending: &mut Tending<'_>, blueprint: &Blueprint) {
         );
         return;
     }
+    if let Some(live) = context.seen(&desired.id)
+        && live.deletion_time().is_none()
+        && phased::child::foreign(&live, &blueprint.owner()).is_none()
+        && growth::replace_set(tending, blueprint, &live)
+    {
+        return;
+    }
     let claim = context.observed.object(&context.names.data_claim());
     let claim_going = claim.is_some_and(|c| c.deletion_time().is_some());
     if tending.child(&desired) != Tended::Missing {
@@ -348,20 +375,4 @@ fn outgrown(recorded: &Recorded, blueprint: &Blueprint, context: &Context) -> bo
     let class = recorded.storage_class.as_ref();
     let same_class = class.is_none_or(|c| *c == blueprint.valid.storage_class);
     !(context.volume_exists() || same_size && same_class)
-}
-
-/// Volumes say by annotation whose they are, so that the deletion policy touches only our own. Only
-/// those that our own set mounts become ours (fault catalogue PG-01).
-fn claim_volumes(tending: &mut Tending<'_>, blueprint: &Blueprint) {
-    let context = tending.context;
-    let id = context.names.data_claim();
-    let Some(live) = context.observed.object(&id) else { return };
-    let ours = phased::child::foreign(live, &blueprint.owner()).is_none();
-    let named = live.annotation(labels::RESOURCE_UID_ANNOTATION);
-    if !ours || live.deletion_time().is_some() || named == Some(blueprint.uid.as_str()) {
-        return;
-    }
-    let annotations = serde_json::json!({labels::RESOURCE_UID_ANNOTATION: blueprint.uid});
-    let body = serde_json::json!({"metadata": {"annotations": annotations}});
-    tending.apply(&blueprint.kept(id, body));
 }

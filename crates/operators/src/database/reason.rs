@@ -37,12 +37,9 @@ reasons! {
     UNREADABLE = "Unreadable",
         "The stored resource does not fit the types of this release. What runs already is left as it is.",
         "Correct the field that the message names, or install the CRD of this release and apply the manifest again.";
-    STANDBYS_NOT_YET_SUPPORTED = "StandbysNotYetSupported",
-        "spec.replicas is above 1, and this release runs no standbys. What runs already is left as it is.",
-        "Set spec.replicas to 1.";
-    STORAGE_GROWTH_NOT_YET_SUPPORTED = "StorageGrowthNotYetSupported",
-        "spec.storage.size is larger than the existing volume, and this release does not grow volumes. The rest of the spec is in force.",
-        "Restore the old spec.storage.size.";
+    STORAGE_EXPANSION_REFUSED = "StorageExpansionRefused",
+        "spec.storage.size is larger than the existing volume, and the storage class of a claim does not allow expansion. The rest of the spec is in force.",
+        "Set allowVolumeExpansion on the class, if its provisioner can; or restore the old spec.storage.size, or create a new Database and move the data with pg_dump.";
     STORAGE_SHRINK_REFUSED = "StorageShrinkRefused",
         "spec.storage.size is smaller than the existing volume. The rest of the spec is in force.",
         "Restore the old spec.storage.size, or create a new Database and move the data with pg_dump.";
@@ -97,6 +94,9 @@ reasons! {
     ROLLING_OUT = "RollingOut",
         "The StatefulSet is being changed.",
         "Passes by itself.";
+    GROWING_VOLUMES = "GrowingVolumes",
+        "Every claim asks for the new size, and the StatefulSet is made anew with it; the pods run on.",
+        "Passes by itself.";
     BLOCKING_POD_REPLACED = "BlockingPodReplaced",
         "A pod of a superseded revision was not ready and held up the rollout; it is deleted once.",
         "Passes by itself.";
@@ -139,6 +139,12 @@ reasons! {
     HALF_INITIALISED = "HalfInitialised",
         "The data folder holds files but no database; it is never wiped by itself.",
         "Look into the volume; move what is worth keeping and empty the folder pgdata, or delete the claim.";
+    NOT_A_STANDBY = "NotAStandby",
+        "The data folder of a standby holds a database that follows no primary: it was promoted, or stood alone. It may be the newest copy there is, so it is never wiped by itself.",
+        "Look into it; to have the standby copied anew, delete its claim and then its pod.";
+    STANDBY_COPY_FAILED = "StandbyCopyFailed",
+        "A standby could not copy the data of the primary; the message holds the words of pg_basebackup.",
+        "Passes when the copy succeeds; it is tried again with growing delays.";
     DATA_VERSION_MISMATCH = "DataVersionMismatch",
         "The data were made by another major version than the image's.",
         "Restore an image of the data's major version, or move the data with pg_dump.";
@@ -187,6 +193,15 @@ reasons! {
     NOT_YET_SERVING = "NotYetServing",
         "The Database has not been Ready yet.",
         "See the reason of the condition Progressing.";
+    STANDBY_UNAVAILABLE = "StandbyUnavailable",
+        "The primary serves; a standby is missing, being copied, or does not stream.",
+        "Mostly passes by itself; the message names each standby and what it lacks.";
+    STANDBY_RESTARTED = "StandbyRestarted",
+        "The pod of a standby is made again, so that its guard looks at the data and the settings anew.",
+        "Passes by itself.";
+    VOLUME_RESIZING = "VolumeResizing",
+        "A volume is asked to grow and has not grown yet.",
+        "Passes when the provisioner is done; the message holds the claim's own words.";
     COLLATION_VERSION_MISMATCH = "CollationVersionMismatch",
         "The image's C library sorts differently from the one that built the indexes.",
         "Go back to the old image flavour; or rebuild the indexes with REINDEX DATABASE and then run ALTER DATABASE ... REFRESH COLLATION VERSION.";

@@ -100,6 +100,13 @@ pub struct DatabaseStatus {
     /// uid of the claim that holds the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
+    /// Since when it is known to have served: when it was Ready for the first time.
+    #[serde(
+        default,
+        deserialize_with = "memory::lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub serving_since: Option<Time>,
     /// When the outcome of verification last changed.
     #[serde(
         default,

@@ -37,6 +37,11 @@ pub fn superuser_password(names: &Names) -> SecretKey {
     password_key(&names.namespace, names.superuser_secret().name)
 }
 
+/// Names the password of the role of standbys.
+pub fn replication_password(names: &Names) -> SecretKey {
+    password_key(&names.namespace, names.replication_secret().name)
+}
+
 fn password_key(namespace: &str, name: String) -> SecretKey {
     SecretKey { namespace: namespace.to_owned(), name, key: PASSWORD_KEY.to_owned() }
 }
@@ -153,6 +158,15 @@ pub fn follow(
         keys,
         why,
     }))
+}
+
+/// When the data of a Secret were last written, as its managers tell.
+pub fn data_written_at(live: &Live) -> Option<jiff::Timestamp> {
+    let managers = live.metadata.managed_fields.iter().flatten();
+    managers
+        .filter(|entry| entry.fields_v1.as_ref().is_some_and(|f| f.0.get("f:data").is_some()))
+        .filter_map(|entry| entry.time.as_ref().map(|time| time.0))
+        .max()
 }
 
 /// What a password is good for.

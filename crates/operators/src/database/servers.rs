@@ -1,15 +1,19 @@
-//! The StatefulSet: one server, its volume, its guard and its probes.
+//! The StatefulSet: servers, their volumes, their guard and their probes.
+//!
+//! One template for any number of replicas: what a pod is it learns from its own ordinal, so that the
+//! first standby restarts nobody (docs/design/0002-standbys.md).
 //!
 //! The pod template is a promise: a release of the operator must not change it for an unchanged
 //! spec, or every database restarts with the upgrade (fault catalogue G-64). Golden digests in
 //! `tests/golden` hold it to that.
 
 use phased::child::Desired;
+use phased::{Live, digest};
 use serde_json::{Map, Value, json};
 
 use super::blueprint::Blueprint;
 use super::config::{self, FOLDER, SOCKET_FOLDER};
-use super::labels::{self, CONFIG_ANNOTATION, RESOURCE_UID_ANNOTATION};
+use super::labels::{self, CONFIG_ANNOTATION, RESOURCE_UID_ANNOTATION, TEMPLATE_ANNOTATION};
 use super::names::PORT;
 use super::secrets::{PASSWORD_KEY, SUPERUSER_ROLE};
 use super::services::PORT_NAME;
@@ -26,21 +30,10 @@ pub const SERVER_CONTAINER: &str = "postgres";
 /// Name of the guard's container.
 pub const GUARD_CONTAINER: &str = "guard";
 
-/// Looks at the data folder before the server may: its last words begin with the name of a reason.
-/// The image is not under our control, so only a POSIX shell and `cat`, `ls`, `sed` are used.
-const GUARD_SCRIPT: &str = r#"refuse() { echo "$1" >&2; exit 1; }
-if [ -s "$PGDATA/PG_VERSION" ]; then
-  have=$(cat "$PGDATA/PG_VERSION")
-  want=$(postgres --version 2>/dev/null | sed 's/^[^0-9]*\([0-9][0-9]*\).*$/\1/')
-  if [ -n "$want" ] && [ "$have" != "$want" ]; then
-    refuse "DataVersionMismatch: the data were made by PostgreSQL $have and the image brings $want"
-  fi
-elif [ -d "$PGDATA" ] && [ -n "$(ls -A "$PGDATA")" ]; then
-  refuse "HalfInitialised: the data folder holds files but no PG_VERSION"
-elif [ "$(cat /etc/steadfast/bootstrap)" != allowed ]; then
-  refuse "DataMissing: the data folder is empty although data were recorded"
-fi
-"#;
+/// Looks at the data folder before the server may, and seeds standbys.
+const GUARD_SCRIPT: &str = include_str!("guard.sh");
+/// Where the guard finds the password of replication.
+const REPLICATION_FOLDER: &str = "/etc/steadfast-replication";
 
 /// The servers' set.
 pub fn stateful_set(blueprint: &Blueprint) -> Desired {
@@ -52,7 +45,7 @@ pub fn stateful_set(blueprint: &Blueprint) -> Desired {
         labels::IDENTITY_ANNOTATION: blueprint.identity,
     });
     let spec = json!({
-        "replicas": 1,
+        "replicas": blueprint.count,
         "serviceName": names.headless_service().name,
         "podManagementPolicy": "OrderedReady",
         "revisionHistoryLimit": 10,
@@ -88,8 +81,21 @@ fn claim_template(blueprint: &Blueprint) -> Value {
     })
 }
 
-/// The pod template.
+/// The pod template, with its own digest in an annotation.
 pub fn pod_template(blueprint: &Blueprint) -> Value {
+    let mut template = plain_template(blueprint);
+    let digest = digest::of(&template);
+    template["metadata"]["annotations"][TEMPLATE_ANNOTATION] = json!(digest);
+    template
+}
+
+/// Whether a pod was made from the template as it is now.
+pub fn is_made_from(pod: &Live, blueprint: &Blueprint) -> bool {
+    let wanted = digest::of(&plain_template(blueprint));
+    pod.annotation(TEMPLATE_ANNOTATION) == Some(wanted.as_str())
+}
+
+fn plain_template(blueprint: &Blueprint) -> Value {
     let options = &blueprint.valid.pod;
     let mut pod_labels = options.labels.clone();
     pod_labels.extend(labels::child(&blueprint.names.name));
@@ -104,6 +110,11 @@ pub fn pod_template(blueprint: &Blueprint) -> Value {
         "containers": [server(blueprint)],
         "volumes": [
             {"name": "config", "configMap": {"name": blueprint.names.config_map().name}},
+            {"name": "replication", "secret": {
+                "secretName": blueprint.names.replication_secret().name,
+                "defaultMode": 0o440,
+                "items": [{"key": PASSWORD_KEY, "path": PASSWORD_KEY}],
+            }},
             {"name": "run", "emptyDir": {}},
             {"name": "tmp", "emptyDir": {}},
         ],
@@ -169,15 +180,26 @@ fn guard(blueprint: &Blueprint) -> Value {
         "name": GUARD_CONTAINER,
         "image": blueprint.valid.image,
         "command": ["sh", "-c", GUARD_SCRIPT],
-        "env": [{"name": "PGDATA", "value": DATA_FOLDER}],
+        "env": [
+            {"name": "PGDATA", "value": DATA_FOLDER},
+            pod_index(),
+            {"name": "VOLUME", "value": VOLUME_FOLDER},
+        ],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": container_security(),
         "volumeMounts": [
             {"name": "data", "mountPath": VOLUME_FOLDER},
             {"name": "config", "mountPath": FOLDER, "readOnly": true},
+            {"name": "replication", "mountPath": REPLICATION_FOLDER, "readOnly": true},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     })
+}
+
+/// The pod's ordinal, from the label that the StatefulSet's controller gives it.
+fn pod_index() -> Value {
+    let path = "metadata.labels['apps.kubernetes.io/pod-index']";
+    json!({"name": "POD_INDEX", "valueFrom": {"fieldRef": {"fieldPath": path}}})
 }
 
 fn server(blueprint: &Blueprint) -> Value {
@@ -189,9 +211,14 @@ fn server(blueprint: &Blueprint) -> Value {
             "postgres",
             "-c", format!("config_file={FOLDER}/postgresql.conf"),
             "-c", format!("hba_file={FOLDER}/pg_hba.conf"),
+            // By its name a standby shows in pg_stat_replication; a primary has no use for either.
+            "-c", "cluster_name=$(POD_NAME)",
+            "-c", "primary_slot_name=steadfast_$(POD_INDEX)",
         ],
         "env": [
             {"name": "PGDATA", "value": DATA_FOLDER},
+            pod_index(),
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             {"name": "POSTGRES_HOST_AUTH_METHOD", "value": "scram-sha-256"},
             {"name": "POSTGRES_INITDB_ARGS", "value": "--auth-local=trust --auth-host=scram-sha-256"},

@@ -6,7 +6,8 @@
 
 use phased::fact::{SecretKey, SqlPiece, SqlText};
 
-use super::config::{DIGEST_SETTING, IDENTITY_SETTING};
+use super::config::{DIGEST_SETTING, IDENTITY_SETTING, RAISED_SETTING};
+use super::secrets::REPLICATION_ROLE;
 
 /// Comment on the database `postgres` that the bootstrap leaves as its last act.
 pub const BOOTSTRAP_MARK: &str = "steadfast bootstrap complete";
@@ -82,6 +83,35 @@ pub fn role(name: &str) -> String {
     )
 }
 
+/// The role of standbys: one row of two columns, or none.
+pub fn replication_role() -> String {
+    format!(
+        "SELECT rolcanlogin, rolreplication FROM pg_catalog.pg_roles WHERE rolname = {}",
+        literal(REPLICATION_ROLE)
+    )
+}
+
+/// Physical slots: a row of three columns each.
+pub fn slots() -> String {
+    "SELECT slot_name, active, wal_status FROM pg_catalog.pg_replication_slots \
+     WHERE slot_type = 'physical'"
+        .to_owned()
+}
+
+/// Who receives the log: a row of two columns each.
+pub fn senders() -> String {
+    "SELECT application_name, state FROM pg_catalog.pg_stat_replication".to_owned()
+}
+
+/// Whether a standby runs with settings that its guard raised, and whether its replay is paused: one
+/// row of two columns. A server that is no standby refuses it.
+pub fn standby() -> String {
+    format!(
+        "SELECT pg_catalog.current_setting('{RAISED_SETTING}', true), \
+         pg_catalog.pg_is_wal_replay_paused()"
+    )
+}
+
 /// Recorded and actual collation version (PostgreSQL 15 and newer): one row of two columns.
 pub fn collation() -> String {
     "SELECT datcollversion, pg_catalog.pg_database_collation_actual_version(oid) \
@@ -111,6 +141,31 @@ pub fn create_role(name: &str, password: SecretKey) -> SqlText {
 pub fn set_password(name: &str, password: SecretKey) -> SqlText {
     let lifted = "LOGIN VALID UNTIL 'infinity' CONNECTION LIMIT -1";
     with_password(&format!("ALTER ROLE {} {lifted} PASSWORD ", identifier(name)), password)
+}
+
+/// Creates the role of standbys.
+pub fn create_replication_role(password: SecretKey) -> SqlText {
+    let role = identifier(REPLICATION_ROLE);
+    with_password(&format!("CREATE ROLE {role} LOGIN REPLICATION PASSWORD "), password)
+}
+
+/// Sets the password of the role of standbys, and what else it needs.
+pub fn set_replication_password(password: SecretKey) -> SqlText {
+    let lifted = "LOGIN REPLICATION VALID UNTIL 'infinity' CONNECTION LIMIT -1";
+    let role = identifier(REPLICATION_ROLE);
+    with_password(&format!("ALTER ROLE {role} {lifted} PASSWORD "), password)
+}
+
+/// Creates a slot, which reserves nothing before its standby first connects.
+pub fn create_slot(ordinal: u32) -> String {
+    let slot = literal(&super::names::slot(ordinal));
+    format!("SELECT pg_catalog.pg_create_physical_replication_slot({slot})")
+}
+
+/// Drops a slot.
+pub fn drop_slot(ordinal: u32) -> String {
+    let slot = literal(&super::names::slot(ordinal));
+    format!("SELECT pg_catalog.pg_drop_replication_slot({slot})")
 }
 
 fn with_password(text: &str, password: SecretKey) -> SqlText {

@@ -16,7 +16,7 @@ use super::api::{DatabaseStatus, Phase};
 use super::context::Context;
 use super::names::PORT;
 use super::verify::{self, Evidence, Heard};
-use super::{deploying, labels, phases, reason, reverts};
+use super::{deploying, growth, labels, phases, reason, reverts};
 
 /// Conditions of this controller.
 const OURS: [&str; 3] = ["Ready", "Progressing", "Degraded"];
@@ -128,7 +128,9 @@ fn record(
     let before = &context.status;
     let names = &context.names;
     let set = context.stateful_set();
-    let wanted = set.as_ref().and_then(|s| s.spec.as_ref()?.replicas).unwrap_or(1);
+    let in_set = set.as_ref().and_then(|s| s.spec.as_ref()?.replicas).unwrap_or(1);
+    let wanted = context.blueprint.as_ref().and_then(|b| i32::try_from(b.valid.replicas).ok());
+    let wanted = wanted.unwrap_or(in_set);
     let ready = set.as_ref().and_then(|s| s.status.as_ref()?.ready_replicas).unwrap_or_default();
     let secret = context.seen(&names.credentials_secret());
     let service = context.seen(&names.client_service());
@@ -139,6 +141,8 @@ fn record(
     after.primary = set.is_some().then(|| names.primary_pod().name);
     after.secret_name = secret.map(|_| names.credentials_secret().name);
     after.endpoint = service.map(|_| format!("{}:{PORT}", names.host(domain)));
+    let first = outcome.ready.then(|| Time(whole_second(context.observed.now)));
+    after.serving_since = before.serving_since.clone().or(first);
     let learned = context.blueprint.as_ref().and_then(|b| b.identifier.clone());
     after.system_identifier = learned.or_else(|| before.system_identifier.clone());
     let version = evidence.map(|e| e.identity.version.clone());
@@ -213,7 +217,11 @@ fn conditions(
         reason: finding.reason.name,
         message: finding.message.clone(),
     };
-    let progressing = if outcome.ready {
+    let lacking = climb.judgement.notes.iter().any(|n| n.reason == &reason::STANDBY_UNAVAILABLE);
+    let progressing = if outcome.ready && lacking {
+        let message = "the primary serves; the condition Degraded says what its standbys lack";
+        wanted("Progressing", Truth::False, &reason::STANDBY_UNAVAILABLE, message)
+    } else if outcome.ready {
         wanted(
             "Progressing",
             Truth::False,
@@ -243,6 +251,9 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
     if !outcome.ready {
         return if outcome.stuck {
             wanted("Degraded", Truth::True, finding.reason, &finding.message)
+        } else if finding.reason == &reason::STANDBY_UNAVAILABLE {
+            let message = "not served yet; its standbys are awaited";
+            wanted("Degraded", Truth::False, &reason::NOT_YET_SERVING, message)
         } else if after.system_identifier.is_some() {
             let message = format!("{}: {}", finding.reason.name, finding.message);
             wanted("Degraded", Truth::True, &reason::PRIMARY_UNAVAILABLE, &message)
@@ -250,7 +261,11 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
             wanted("Degraded", Truth::False, &reason::NOT_YET_SERVING, "not served yet")
         };
     }
-    let noted = [&reason::SUPERUSER_LOGIN_FAILED, &reason::COLLATION_VERSION_MISMATCH];
+    let noted = [
+        &reason::SUPERUSER_LOGIN_FAILED,
+        &reason::STANDBY_UNAVAILABLE,
+        &reason::COLLATION_VERSION_MISMATCH,
+    ];
     let notes = &climb.judgement.notes;
     if let Some(note) = noted.iter().find_map(|r| notes.iter().find(|n| n.reason == *r)) {
         return wanted("Degraded", Truth::True, note.reason, &note.message);
@@ -268,6 +283,9 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
             context.names.data_claim()
         );
         return wanted("Degraded", Truth::True, &reason::VOLUME_TERMINATING, &message);
+    }
+    if let Some(message) = growth::pending(context) {
+        return wanted("Degraded", Truth::True, &reason::VOLUME_RESIZING, &message);
     }
     if let Some(fight) = after.reverts.as_ref().filter(|r| reverts::is_a_fight(r)) {
         let message = format!("{} sets {} again and again", fight.manager, fight.field);

@@ -19,6 +19,8 @@ use super::{image, parameters};
 pub struct Valid {
     /// Image of the server.
     pub image: String,
+    /// Servers wanted.
+    pub replicas: u32,
     /// Name of the database.
     pub database: String,
     /// Name of the role that owns it.
@@ -93,6 +95,10 @@ pub fn check(name: &str, spec: &DatabaseSpec) -> Result<Valid, Vec<Refusal>> {
         let message = parameters::refusal(name, value);
         refusals.extend(message.map(|m| Refusal::new(format!("spec.parameters[{name:?}]"), m)));
     }
+    let servers = u32::try_from(spec.replicas).unwrap_or(1);
+    for (name, message) in parameters::unfit(&spec.parameters, servers) {
+        refusals.push(Refusal::new(format!("spec.parameters[{name:?}]"), message));
+    }
     if !(10..=86_400).contains(&spec.progress_deadline_seconds) {
         let message = "must lie between 10 and 86400 seconds";
         refusals.push(Refusal::new("spec.progressDeadlineSeconds", message));
@@ -104,6 +110,7 @@ pub fn check(name: &str, spec: &DatabaseSpec) -> Result<Valid, Vec<Refusal>> {
 fn valid(spec: &DatabaseSpec, dependencies: Vec<Dependency>) -> Valid {
     Valid {
         image: spec.image.clone(),
+        replicas: u32::try_from(spec.replicas).unwrap_or(1),
         database: spec.database_name.clone(),
         username: spec.username.clone(),
         size: spec.storage.size.clone(),

@@ -8,7 +8,8 @@ use phased::fact::{Access, Answer, Password, Reply, SqlOutcome, SqlRequest, SqlT
 use phased::ladder::Finding;
 
 use super::names::{Names, PORT};
-use super::secrets::{self, SUPERUSER_ROLE};
+use super::secrets::{self, REPLICATION_ROLE, SUPERUSER_ROLE};
+use super::stream::Replication;
 use super::{reason, sql};
 
 /// Oldest major version that is supported.
@@ -27,6 +28,8 @@ pub struct Target {
     pub names: Names,
     /// Host of the client Service.
     pub host: String,
+    /// DNS domain of the cluster.
+    pub domain: String,
     /// The application's database.
     pub database: String,
     /// The application's role.
@@ -78,6 +81,8 @@ pub struct Inspection {
     pub owner: Option<String>,
     /// Whether the bootstrap ran to its end.
     pub bootstrapped: bool,
+    /// What it tells of its standbys.
+    pub replication: Replication,
 }
 
 /// What the server holds against a role, or not.
@@ -129,9 +134,28 @@ impl Target {
             sql::database_owner(&self.database),
             sql::bootstrap_mark(),
             sql::role(&self.username),
+            sql::replication_role(),
+            sql::slots(),
+            sql::senders(),
         ];
         let password = Password::Secret(secrets::superuser_password(&self.names));
         self.session(SUPERUSER_ROLE, password, SUPERUSER_ROLE, Access::ReadOnly, &statements)
+    }
+
+    /// A login with the password of the role of standbys.
+    pub fn replication_login(&self) -> Question {
+        let password = Password::Secret(secrets::replication_password(&self.names));
+        let statements = ["SELECT 1".to_owned()];
+        self.session(REPLICATION_ROLE, password, SUPERUSER_ROLE, Access::ReadOnly, &statements)
+    }
+
+    /// A look at a standby, as the superuser.
+    pub fn standby(&self, ordinal: u32) -> Question {
+        let host = format!("{}.{}", self.names.pod_host(ordinal), self.domain);
+        let password = Password::Secret(secrets::superuser_password(&self.names));
+        let statements = [sql::identity(), sql::standby()];
+        let there = Self { host, ..self.clone() };
+        there.session(SUPERUSER_ROLE, password, SUPERUSER_ROLE, Access::ReadOnly, &statements)
     }
 
     fn session(
@@ -285,7 +309,7 @@ fn unanswered(outcome: &SqlOutcome) -> Finding {
     }
 }
 
-type Row = [Option<String>];
+pub(super) type Row = [Option<String>];
 type Rows = [Vec<Vec<Option<String>>>];
 
 fn evidence(rows: &Rows) -> Option<Evidence> {
@@ -311,10 +335,11 @@ fn inspection(rows: &Rows) -> Option<Inspection> {
             let may_log_in = is_true(cell(row, 0)?);
             Some(Role { may_log_in, shut_out: cell(row, 1) == Some("0") })
         }),
+        replication: Replication::read(rows.get(4..).unwrap_or_default()),
     })
 }
 
-fn identity(row: &Row) -> Option<Identity> {
+pub(super) fn identity(row: &Row) -> Option<Identity> {
     let version_number: u32 = cell(row, 3)?.parse().ok()?;
     let is = |index| cell(row, index).is_some_and(is_true);
     let read_only = if is(4) {
@@ -334,15 +359,15 @@ fn identity(row: &Row) -> Option<Identity> {
     })
 }
 
-fn is_true(text: &str) -> bool {
+pub(super) fn is_true(text: &str) -> bool {
     matches!(text, "t" | "on" | "true")
 }
 
-fn first(rows: &Rows, statement: usize) -> Option<&Row> {
+pub(super) fn first(rows: &Rows, statement: usize) -> Option<&Row> {
     rows.get(statement)?.first().map(Vec::as_slice)
 }
 
-fn cell(row: &Row, column: usize) -> Option<&str> {
+pub(super) fn cell(row: &Row, column: usize) -> Option<&str> {
     row.get(column)?.as_deref()
 }
 

@@ -13,7 +13,7 @@ use super::blueprint::Blueprint;
 use super::context::Context;
 use super::tending::Tending;
 use super::verify::{self, Evidence, Heard, Identity, Inspection, Target};
-use super::{config, reason, remedy};
+use super::{config, reason, remedy, replication, standbys};
 
 /// Gate of everything that waits for the server to answer.
 const GATE: &str = "ServerAnswers";
@@ -28,9 +28,15 @@ pub fn verify(context: &Context) -> Judgement {
     };
     let facts = &context.observed.facts;
     let questions = [target.probe(), target.wrong_password(), target.inspect()];
+    let also = standbys::questions(context, blueprint, &target);
+    let open: Vec<Question> =
+        questions.iter().chain(&also).filter(|q| !facts.contains_key(*q)).cloned().collect();
+    if !open.is_empty() {
+        ask(&mut tending, open);
+        return tending.judgement;
+    }
     let [Some(probed), Some(refused), Some(inspected)] = questions.each_ref().map(|q| facts.get(q))
     else {
-        ask(&mut tending, questions.into_iter().filter(|q| !facts.contains_key(q)));
         return tending.judgement;
     };
     match verify::probed(probed) {
@@ -43,6 +49,9 @@ pub fn verify(context: &Context) -> Judgement {
                     tending.note(None, finding);
                 }
                 note_collation(&mut tending, &target, &evidence);
+                if tending.judgement.verdict == Verdict::Done {
+                    standbys::tend(&mut tending, blueprint, &target);
+                }
             }
         },
         Heard::Later(finding) if is_shut_out(&finding, inspected) => {
@@ -56,7 +65,7 @@ pub fn verify(context: &Context) -> Judgement {
 }
 
 /// Why evidence does not count.
-enum Objection {
+pub enum Objection {
     /// It may pass by itself.
     Passing(Finding),
     /// It stays until somebody acts.
@@ -76,7 +85,10 @@ fn ask(tending: &mut Tending<'_>, questions: impl IntoIterator<Item = Question>)
 }
 
 /// Whether the server is ours, holds the recorded data, and takes writes.
-fn recognise(blueprint: &Blueprint, identity: &Identity) -> Result<(), Objection> {
+///
+/// # Errors
+/// Why what it tells does not count.
+pub fn recognise(blueprint: &Blueprint, identity: &Identity) -> Result<(), Objection> {
     let lasting = |reason, message: String| Err(Objection::Lasting(Finding::new(reason, message)));
     match identity.resource.as_deref() {
         Some(resource) if resource == blueprint.identity => {}
@@ -256,7 +268,8 @@ fn already_tried(context: &Context, message: &str) -> bool {
 /// An action that met trouble in this pass.
 fn action_trouble(context: &Context) -> Option<&StepTrouble> {
     let resource = super::resource_id(&context.names);
-    context.observed.troubles.iter().find(|t| t.id == resource && t.verb != "patch")
+    let ours = |verb: &str| verb != "patch" && !replication::ACTIONS.contains(&verb);
+    context.observed.troubles.iter().find(|t| t.id == resource && ours(&t.verb))
 }
 
 /// What the server refused is a failure with a retry; what did not reach it is tried again soon.
@@ -282,9 +295,7 @@ fn later(tending: &mut Tending<'_>, finding: Finding) {
             .retry
             .as_ref()
             .is_some_and(|r| r.reason == finding.reason.name && !phased::retry::is_due(r, now));
-    let patience = context.blueprint.as_ref().map_or(600, |b| b.valid.progress_deadline_seconds);
-    let deadline = verifying_since(context)
-        .and_then(|since| since.checked_add(jiff::SignedDuration::from_secs(patience)).ok());
+    let deadline = deadline(context);
     if same_failure || deadline.is_some_and(|d| now >= d) {
         tending.judge(Verdict::Failed(finding));
         return;
@@ -295,6 +306,13 @@ fn later(tending: &mut Tending<'_>, finding: Finding) {
         let wake = tending.judgement.wake.clone().earliest(phased::Wake::At(deadline));
         tending.judgement.wake = wake;
     }
+}
+
+/// Until when the phase may wait, once it is shown.
+pub fn deadline(context: &Context) -> Option<jiff::Timestamp> {
+    let patience = context.blueprint.as_ref().map_or(600, |b| b.valid.progress_deadline_seconds);
+    let since = verifying_since(context)?;
+    since.checked_add(jiff::SignedDuration::from_secs(patience)).ok()
 }
 
 fn verifying_since(context: &Context) -> Option<jiff::Timestamp> {

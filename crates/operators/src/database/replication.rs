@@ -1,0 +1,72 @@
+//! What the superuser puts right on the primary for its standbys: the role, its password, the slots.
+//!
+//! As with [`super::remedy`], each action is decided anew on what the next look finds.
+
+use phased::fact::SqlText;
+use phased::step::Action;
+
+use super::blueprint::Blueprint;
+use super::context::Context;
+use super::stream::{self, Replication};
+use super::verify::Target;
+use super::{names, remedy, secrets, sql};
+
+/// Names of the actions, by which their trouble is told from that of others.
+pub const ACTIONS: [&str; 4] =
+    ["create-replication-role", "set-replication-password", "create-slot", "drop-slot"];
+
+/// The actions that what was found asks for.
+pub fn actions(
+    context: &Context,
+    blueprint: &Blueprint,
+    target: &Target,
+    found: &Replication,
+) -> Vec<Action> {
+    let mut all = Vec::new();
+    if !blueprint.standbys().is_empty() {
+        all.extend(role(context, target, found));
+    }
+    for ordinal in blueprint.standbys() {
+        let slot = found.slot(ordinal);
+        if slot.is_some_and(|slot| slot.is_lost() && blueprint.reseed.contains_key(&ordinal)) {
+            let why = "the primary gave up what it was to keep";
+            all.push(drop_slot(target, ordinal, why));
+        }
+        if slot.is_none_or(|slot| slot.is_lost() && blueprint.reseed.contains_key(&ordinal)) {
+            let name = names::slot(ordinal);
+            let why = format!("{} needs the slot {name}", context.names.pod(ordinal).name);
+            all.push(action(target, ACTIONS[2], why, SqlText::plain(sql::create_slot(ordinal))));
+        }
+    }
+    let left = found.slots.iter().filter(|slot| !blueprint.standbys().contains(&slot.ordinal));
+    for slot in left.filter(|slot| !slot.active && context.pod(slot.ordinal).is_none()) {
+        all.push(drop_slot(target, slot.ordinal, "its standby is gone"));
+    }
+    all
+}
+
+fn role(context: &Context, target: &Target, found: &Replication) -> Option<Action> {
+    let password = secrets::replication_password(&context.names);
+    let login = context.observed.facts.get(&target.replication_login());
+    let role = secrets::REPLICATION_ROLE;
+    match found.role {
+        None => {
+            let why = format!("role {role:?} does not exist");
+            Some(action(target, ACTIONS[0], why, sql::create_replication_role(password)))
+        }
+        Some(able) if !able || login.is_some_and(stream::password_refused) => {
+            let why = format!("role {role:?} does not log in with the Secret's password");
+            Some(action(target, ACTIONS[1], why, sql::set_replication_password(password)))
+        }
+        Some(_) => None,
+    }
+}
+
+fn drop_slot(target: &Target, ordinal: u32, why: &str) -> Action {
+    let why = format!("slot {}: {why}", names::slot(ordinal));
+    action(target, ACTIONS[3], why, SqlText::plain(sql::drop_slot(ordinal)))
+}
+
+fn action(target: &Target, name: &'static str, why: String, statement: SqlText) -> Action {
+    Action { name, gate: remedy::GATE, request: target.change(vec![statement]), why }
+}
