@@ -107,7 +107,11 @@ fn database() -> Row {
                 &["patch", "delete"],
                 "causes and roles; deleted when it blocks a rollout or its standby needs a fresh start",
             ),
-            permission(names::storage_class_kind(), &["get"], "whether the named class exists, and whether it expands"),
+            permission(
+                names::storage_class_kind(),
+                &["get"],
+                "whether the named class exists, and whether it expands",
+            ),
             Permission {
                 group: "",
                 resource: "events".to_owned(),

@@ -182,5 +182,6 @@ fn g_53_hostile_settings_stay_settings() {
     let ours = lines.iter().filter(|l| l.starts_with("application_name = '")).count();
     assert_eq!(ours, 1);
     assert!(lines.iter().all(|l| l.starts_with('#') || l.contains(" = '") && l.ends_with('\'')));
-    assert!(!lines.iter().any(|l| l.starts_with("include")));
+    let includes: Vec<&&str> = lines.iter().filter(|l| l.starts_with("include")).collect();
+    assert_eq!(includes, [&"include_if_exists = '/tmp/standby.conf'"], "the guard's, and no other");
 }

@@ -106,7 +106,7 @@ fn set(root: &mut Value, path: &str, value: Value) {
 fn changes_against_the_data_are_held_back() {
     let table = [
         ("/spec/storage/size", json!("5Gi"), "StorageShrinkRefused"),
-        ("/spec/storage/size", json!("20Gi"), "StorageGrowthNotYetSupported"),
+        ("/spec/storage/size", json!("20Gi"), "StorageExpansionRefused"),
         ("/spec/storage/storageClass", json!("fast"), "StorageClassChangeRefused"),
         ("/spec/databaseName", json!("other"), "RenameRefused"),
         ("/spec/username", json!("other"), "RenameRefused"),
@@ -196,23 +196,6 @@ fn an_image_of_an_unsupported_major_version_is_refused() {
         world.settle();
         assert_eq!(world.story(), "Failed/False/UnsupportedServer", "{version}");
     }
-}
-
-#[test]
-fn standbys_are_refused_plainly() {
-    let mut root = seed();
-    root["spec"]["replicas"] = json!(3);
-    let mut world = World::of(root);
-    world.settle();
-    assert_eq!(world.story(), "Pending/False/StandbysNotYetSupported");
-    assert!(world.objects.is_empty());
-    world.edit(|root| root["spec"]["replicas"] = json!(1));
-    world.bring_up();
-    let objects = world.objects.clone();
-    world.edit(|root| root["spec"]["replicas"] = json!(3));
-    world.settle();
-    assert_eq!(world.story(), "Pending/False/StandbysNotYetSupported");
-    assert_eq!(world.objects, objects, "a running server is left alone");
 }
 
 #[test]

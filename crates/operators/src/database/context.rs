@@ -91,12 +91,7 @@ impl Context {
         }
     }
 
-    fn draw(
-        &self,
-        valid: valid::Valid,
-        growth: Option<String>,
-        recorded: Recorded,
-    ) -> Blueprint {
+    fn draw(&self, valid: valid::Valid, growth: Option<String>, recorded: Recorded) -> Blueprint {
         let uid = self.observed.root.uid().to_owned();
         let identifier = self.status.system_identifier.clone();
         let accepted = self.observed.root.annotation(labels::ACCEPT_DATA_LOSS_ANNOTATION);

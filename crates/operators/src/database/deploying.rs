@@ -164,7 +164,8 @@ fn patience_seconds(context: &Context) -> i64 {
 fn find_cause(tending: &mut Tending<'_>) -> Option<Cause> {
     let context = tending.context;
     let count = context.blueprint.as_ref().map_or(1, |b| b.count);
-    let up = |n: u32| context.pod(n).and_then(|p| p.read::<Pod>().ok()).is_some_and(|p| is_ready(&p));
+    let up =
+        |n: u32| context.pod(n).and_then(|p| p.read::<Pod>().ok()).is_some_and(|p| is_ready(&p));
     let mut down: Vec<u32> = (0..count).rev().filter(|n| !up(*n)).collect();
     if down.is_empty() {
         down.push(0);

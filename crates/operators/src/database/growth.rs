@@ -51,8 +51,11 @@ enum Class {
 
 fn class_of(context: &Context, claim: &Live) -> Class {
     let spec = claim.read::<PersistentVolumeClaim>().ok().and_then(|claim| claim.spec);
-    let Some(class) = spec.and_then(|s| s.storage_class_name).filter(|name| !name.is_empty()) else {
-        return Class::Refuses("it has no storage class, so nobody could grow its volume".to_owned());
+    let Some(class) = spec.and_then(|s| s.storage_class_name).filter(|name| !name.is_empty())
+    else {
+        return Class::Refuses(
+            "it has no storage class, so nobody could grow its volume".to_owned(),
+        );
     };
     let question = Question::Object(ObjectId::new(names::storage_class_kind(), "", class.clone()));
     match context.observed.facts.get(&question) {

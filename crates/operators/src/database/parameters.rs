@@ -101,11 +101,13 @@ pub fn unfit(parameters: &BTreeMap<String, String>, servers: u32) -> Vec<(&'stat
     }
     let mut all = Vec::new();
     if parameters.get("wal_level").is_some_and(|level| level.eq_ignore_ascii_case("minimal")) {
-        let message = "minimal leaves nothing for standbys; write replica, or set spec.replicas to 1";
+        let message =
+            "minimal leaves nothing for standbys; write replica, or set spec.replicas to 1";
         all.push(("wal_level", message.to_owned()));
     }
     // A copy takes two senders besides those of the standbys that stream.
-    for (name, least) in [("max_wal_senders", servers + 1), ("max_replication_slots", servers - 1)] {
+    for (name, least) in [("max_wal_senders", servers + 1), ("max_replication_slots", servers - 1)]
+    {
         let set = parameters.get(name).and_then(|value| whole_number(value));
         if set.is_some_and(|number| number < least) {
             all.push((name, format!("must be at least {least} for {servers} servers; raise it")));

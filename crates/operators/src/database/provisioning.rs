@@ -162,8 +162,8 @@ pub fn configure(context: &Context) -> Judgement {
         tending.apply(&services::headless(blueprint));
         tending.apply(&services::client(blueprint));
         if blueprint.valid.replicas > 1 {
-            tending.apply(&services::read_only(blueprint));
-            tending.apply(&services::budget(blueprint));
+            tending.apply_quietly(&services::read_only(blueprint));
+            tending.apply_quietly(&services::budget(blueprint));
         } else if !blueprint.several {
             remove(&mut tending, blueprint, services::read_only(blueprint).id);
             remove(&mut tending, blueprint, services::budget(blueprint).id);

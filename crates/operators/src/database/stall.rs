@@ -58,7 +58,8 @@ pub fn cause(context: &Context, ordinal: u32, answer: Option<&Answer>) -> Option
 /// that fails to create a pod names it.
 fn about(context: &Context, ordinal: u32, events: &[SeenEvent]) -> Vec<SeenEvent> {
     let own: Vec<&str> = parts(context, ordinal).map(Live::uid).collect();
-    let others: Vec<&Live> = context.pods().filter(|(n, _)| *n != ordinal).map(|(_, p)| p).collect();
+    let others: Vec<&Live> =
+        context.pods().filter(|(n, _)| *n != ordinal).map(|(_, p)| p).collect();
     let others: Vec<&str> = others
         .into_iter()
         .chain(context.claims().filter(|(n, _)| *n != ordinal).map(|(_, claim)| claim))

@@ -123,12 +123,8 @@ fn stand(
     ordinal: u32,
 ) -> Standing {
     let name = context.names.pod(ordinal).name;
-    let lacking = |words: String| Standing {
-        ordinal,
-        lacking: Some(words),
-        replace: None,
-        raised: false,
-    };
+    let lacking =
+        |words: String| Standing { ordinal, lacking: Some(words), replace: None, raised: false };
     let Some(pod) = context.pod(ordinal) else {
         return lacking(told(context, blueprint, ordinal, format!("pod {name} does not exist")));
     };
@@ -171,7 +167,10 @@ fn follow(
             standing.lacking = Some(format!("{name} follows no primary: it was promoted"));
         }
         Some(Told::Standby { identity, .. })
-            if blueprint.identifier.as_ref().is_some_and(|id| *id != identity.system_identifier) =>
+            if blueprint
+                .identifier
+                .as_ref()
+                .is_some_and(|id| *id != identity.system_identifier) =>
         {
             let why = format!("it holds another database ({})", identity.system_identifier);
             standing.lacking = Some(format!("{name}: {why}"));
@@ -240,4 +239,3 @@ fn replace(tending: &mut Tending<'_>, blueprint: &Blueprint, all: &[Standing]) {
 
 /// Why a standby is restarted after the primary's settings were lowered.
 const LOWERED: &str = "the primary runs with lower settings now, and this standby can follow";
-

@@ -72,7 +72,8 @@ impl Replication {
     /// Reads the rows of role, slots and senders.
     pub fn read(rows: &[Vec<Vec<Option<String>>>]) -> Self {
         let all = |index: usize| rows.get(index).map(Vec::as_slice).unwrap_or_default();
-        let role = first(rows, 0).map(|row| [0, 1].iter().all(|i| cell(row, *i).is_some_and(is_true)));
+        let role =
+            first(rows, 0).map(|row| [0, 1].iter().all(|i| cell(row, *i).is_some_and(is_true)));
         let slot = |row: &Vec<Option<String>>| {
             Some(Slot {
                 ordinal: names::ordinal_of_slot(cell(row, 0)?)?,

@@ -115,6 +115,14 @@ impl<'a> Tending<'a> {
         tended
     }
 
+    /// The same for a child that the primary can do without: its absence is no news.
+    pub fn apply_quietly(&mut self, desired: &Desired) {
+        let before = self.judgement.verdict.clone();
+        if self.apply(desired) == Tended::Missing {
+            self.judgement.verdict = before;
+        }
+    }
+
     /// Makes a missing child by `step`.
     pub fn create(&mut self, id: &ObjectId, step: Step) {
         self.judgement.steps.push(step);

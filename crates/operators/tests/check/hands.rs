@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use operators::database::KIND;
-use phased::step::{Apply, Expect, Finalizer, Generate, Step, TextPiece};
+use phased::step::{Apply, Expect, Finalizer, Generate, Propagation, Step, TextPiece};
 use phased::{ObjectId, StepTrouble};
 use serde_json::{Value, json};
 
@@ -42,7 +42,8 @@ impl World {
                 let live = self.live(&delete.id).unwrap();
                 assert_eq!(live.uid(), delete.uid);
                 self.objects.remove(&delete.id);
-                if delete.id == self.names().stateful_set() && !self.pods_linger {
+                let orphans = delete.propagation == Propagation::Orphan;
+                if !orphans && delete.id == self.names().stateful_set() && !self.pods_linger {
                     // The garbage collector's part.
                     self.objects.remove(&self.names().primary_pod());
                 }
@@ -90,6 +91,10 @@ impl World {
         ) && owners != *new
         {
             object["metadata"]["ownerReferences"] = json!([]);
+        }
+        if apply.id.kind.kind == "Service" && apply.intent["spec"].get("selector").is_some() {
+            // What is no longer declared goes.
+            object["spec"]["selector"] = json!({});
         }
         merge(&mut object, &apply.intent);
         self.store(&apply.id, object);

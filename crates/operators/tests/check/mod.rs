@@ -190,6 +190,18 @@ impl World {
         self.store(id, object);
     }
 
+    /// The same, if the object exists.
+    pub fn meddle_if(
+        &mut self,
+        id: impl FnOnce(&Self) -> ObjectId,
+        change: impl FnOnce(&mut Value),
+    ) {
+        let id = id(self);
+        if self.objects.contains_key(&id) {
+            self.meddle(&id, change);
+        }
+    }
+
     pub fn advance(&mut self, seconds: i64) {
         self.now = self.now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
     }
@@ -255,8 +267,7 @@ impl World {
     fn lint(&self, plan: &Plan) {
         let mut context = LintContext::new(DatabaseController::ladder());
         context.stored_status = self.root.get("status").cloned();
-        context.allow_data_deletes = self.root["spec"]["deletionPolicy"] == "Delete"
-            && self.root["metadata"].get("deletionTimestamp").is_some();
+        context.allow_data_deletes = self.root["spec"]["deletionPolicy"] == "Delete";
         context.secrets = self
             .objects
             .iter()

@@ -33,6 +33,24 @@ pub struct Server {
     pub refuses: Option<(String, Option<usize>)>,
     /// Answers every change with this SQLSTATE, when set.
     pub refuses_changes: Option<String>,
+    /// Slots by ordinal, with `wal_status`.
+    pub slots: BTreeMap<u32, Option<String>>,
+    /// Standbys that run, by ordinal.
+    pub standbys: BTreeMap<u32, Standby>,
+    /// Copies made so far.
+    pub copies: usize,
+}
+
+/// A standby that runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standby {
+    pub streams: bool,
+    pub identifier: String,
+    pub raised: bool,
+    pub paused: bool,
+    pub promoted: bool,
+    /// The request that it was seeded for.
+    pub seeded: Option<String>,
 }
 
 impl Default for Server {
@@ -54,6 +72,9 @@ impl Default for Server {
             collation: ("2.36".to_owned(), "2.36".to_owned()),
             refuses: None,
             refuses_changes: None,
+            slots: BTreeMap::new(),
+            standbys: BTreeMap::new(),
+            copies: 0,
         }
     }
 }
@@ -77,6 +98,41 @@ impl Server {
             self.initialised = true;
             self.marked = true;
         }
+    }
+
+    /// What the guard of a standby does: it keeps a copy that is of use, and else makes one, which
+    /// needs the primary, the role and the slot.
+    pub fn seeds(&mut self, ordinal: u32, config: Option<&Value>) -> bool {
+        let key = format!("reseed-{ordinal}");
+        let asked = config.and_then(|c| c["data"][&key].as_str()).map(str::to_owned);
+        let able = self.up
+            && self.roles.contains_key("steadfast_replication")
+            && self.slots.contains_key(&ordinal);
+        let identifier = self.identifier.clone();
+        let kept = self.standbys.get(&ordinal).is_some_and(|standby| {
+            standby.identifier == identifier && (asked.is_none() || standby.seeded == asked)
+        });
+        if !kept {
+            self.standbys.remove(&ordinal);
+            if !able {
+                return false;
+            }
+            self.copies += 1;
+        }
+        let seeded = if kept { self.standbys[&ordinal].seeded.clone() } else { asked };
+        let standby = Standby {
+            streams: able,
+            identifier,
+            raised: false,
+            paused: false,
+            promoted: false,
+            seeded,
+        };
+        self.standbys.insert(ordinal, standby);
+        if able {
+            self.slots.insert(ordinal, Some("reserved".to_owned()));
+        }
+        true
     }
 
     fn password(objects: &Objects, key: &SecretKey) -> Option<String> {
@@ -107,6 +163,9 @@ impl Server {
         if !self.trusts && self.roles.get(&request.user) != Some(&given) {
             return Err(refused("28P01", None));
         }
+        if request.user == "steadfast_replication" {
+            return Err(refused("42501", None));
+        }
         if request.user != "postgres" && self.expired {
             return Err(refused("28P01", None));
         }
@@ -125,6 +184,9 @@ impl Server {
         if let Err(outcome) = self.log_in(objects, request) {
             return outcome;
         }
+        if let Some(ordinal) = ordinal_of(&request.host) {
+            return self.follower(ordinal);
+        }
         let mut all = Vec::new();
         for (index, statement) in request.statements.iter().enumerate() {
             if let Some((code, Some(at))) = &self.refuses
@@ -137,6 +199,46 @@ impl Server {
             all.push(self.rows(text, request));
         }
         SqlOutcome::Rows(all)
+    }
+
+    fn follower(&self, ordinal: u32) -> SqlOutcome {
+        let Some(standby) = self.standbys.get(&ordinal) else {
+            return SqlOutcome::Unreachable { message: "connection refused".to_owned() };
+        };
+        if standby.promoted {
+            return refused("55000", Some(1));
+        }
+        let word = |on: bool| Some(if on { "t" } else { "f" }.to_owned());
+        let identity = vec![
+            Some(standby.identifier.clone()),
+            self.identity.clone(),
+            self.config.clone(),
+            Some(self.version.0.to_string()),
+            word(true),
+            Some(self.version.1.clone()),
+            Some("off".to_owned()),
+        ];
+        let raised = standby.raised.then(|| "on".to_owned());
+        SqlOutcome::Rows(vec![vec![identity], vec![vec![raised, word(standby.paused)]]])
+    }
+
+    fn replication(&self, text: &str) -> Option<Vec<Vec<Option<String>>>> {
+        let word = |on: bool| Some(if on { "t" } else { "f" }.to_owned());
+        if text == sql::replication_role() {
+            let exists = self.roles.contains_key("steadfast_replication");
+            return Some(if exists { vec![vec![word(true), word(true)]] } else { Vec::new() });
+        }
+        let streams = |n: &u32| self.standbys.get(n).is_some_and(|s| s.streams);
+        if text == sql::slots() {
+            let slot = |(n, status): (&u32, &Option<String>)| {
+                vec![Some(format!("steadfast_{n}")), word(streams(n)), status.clone()]
+            };
+            return Some(self.slots.iter().map(slot).collect());
+        }
+        (text == sql::senders()).then(|| {
+            let all = self.standbys.keys().filter(|n| streams(n));
+            all.map(|n| vec![Some(format!("test-db-{n}")), Some("streaming".to_owned())]).collect()
+        })
     }
 
     fn rows(&self, text: &str, request: &SqlRequest) -> Vec<Vec<Option<String>>> {
@@ -152,6 +254,9 @@ impl Server {
                 Some(self.version.1.clone()),
                 flag(self.read_only),
             ]);
+        }
+        if let Some(rows) = self.replication(text) {
+            return rows;
         }
         if text == sql::bootstrap_mark() {
             return cells(vec![self.marked.then(|| sql::BOOTSTRAP_MARK.to_owned())]);
@@ -195,6 +300,20 @@ impl Server {
         Ok(())
     }
 
+    fn change_slot(&mut self, call: &str) {
+        let (function, rest) = call.split_once("('steadfast_").expect("a slot of ours");
+        let ordinal: u32 = rest.trim_end_matches("')").parse().unwrap();
+        match function.strip_prefix("pg_catalog.").unwrap() {
+            "pg_create_physical_replication_slot" => {
+                assert!(self.slots.insert(ordinal, None).is_none(), "slot {ordinal} exists");
+            }
+            "pg_drop_replication_slot" => {
+                assert!(self.slots.remove(&ordinal).is_some(), "no slot {ordinal}");
+            }
+            other => panic!("unknown function {other}"),
+        }
+    }
+
     fn execute(&mut self, objects: &Objects, pieces: &[SqlPiece]) {
         let SqlPiece::Text(text) = &pieces[0] else { unreachable!("text comes first") };
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -214,11 +333,16 @@ impl Server {
             | (["ALTER", "DATABASE", database, "OWNER", "TO", owner], None) => {
                 self.databases.insert(name(database), name(owner));
             }
+            (["SELECT", call], None) => self.change_slot(call),
             (["COMMENT", ..], None) => self.marked = true,
             (["REVOKE" | "GRANT", ..], None) => {}
             _ => panic!("unknown change: {text}"),
         }
     }
+}
+
+fn ordinal_of(host: &str) -> Option<u32> {
+    host.split_once(".test-db-headless.")?.0.rsplit_once('-')?.1.parse().ok()
 }
 
 fn refused(code: &str, statement: Option<usize>) -> SqlOutcome {
