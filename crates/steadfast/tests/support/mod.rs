@@ -13,7 +13,6 @@ use ahash as _;
 pub(crate) mod determinism;
 
 pub(crate) mod crash;
-pub(crate) mod guard;
 pub(crate) mod history;
 pub(crate) mod login;
 pub(crate) mod logs;
@@ -85,7 +84,6 @@ impl Bench {
     /// A world from a seed; must be called within a paused runtime.
     pub(crate) fn new(seed: u64) -> Self {
         let world = World::new(seed);
-        guard::install(&world);
         let driver = world.spawn();
         for crd in steadfast::manifests::crds().expect("the definitions are serialisable") {
             world.apply(&crd.to_string()).expect("the definitions are accepted");
