@@ -84,10 +84,13 @@ fn exit_codes_tell_ready_from_not_ready_and_from_refused() {
     assert_eq!(code, Some(0), "{output}");
     assert_in_order(&output, &MOVES);
 
-    let standbys = manifest(|resource| resource["spec"]["replicas"] = 3.into());
-    let (code, output) = with(&standbys, &["--timeout", "4s"]);
+    let waiting = manifest(|resource| {
+        resource["spec"]["externalDependencies"] =
+            serde_json::json!([{"name": "absent", "address": "absent.default.svc:1"}]);
+    });
+    let (code, output) = with(&waiting, &["--timeout", "4s"]);
     assert_eq!(code, Some(1), "{output}");
-    assert!(output.contains("StandbysNotYetSupported"), "{output}");
+    assert!(output.contains("ExternalDependencyUnavailable"), "{output}");
     assert!(output.contains("not Ready after 4 s"), "{output}");
 
     let reserved = manifest(|resource| resource["spec"]["databaseName"] = "pg_own".into());

@@ -92,8 +92,14 @@ async fn live_through(bench: &Bench, name: &str, patience: Duration) -> Result<(
     bench.apply_database(name, spec.clone()).await;
     step(bench, name, patience, "a bad image is named", |d| reason(d) == "ImagePullFailed").await?;
     spec["image"] = json!("postgres:15.1");
-    bench.apply_database(name, spec).await;
+    bench.apply_database(name, spec.clone()).await;
     step(bench, name, patience, "a good image heals a stuck rollout", real::is_ready).await?;
+    for replicas in [2, 1] {
+        spec["replicas"] = json!(replicas);
+        bench.apply_database(name, spec.clone()).await;
+        let whole = |d: &Value| real::is_whole(d, replicas);
+        step(bench, name, patience, "a standby comes and goes", whole).await?;
+    }
     events_exist(bench, name).await?;
     let databases = bench.databases();
     databases.delete(name, &DeleteParams::default()).await.expect("deletable");

@@ -39,6 +39,14 @@ fn set(database: &mut Value, pointer: &str, value: Value) {
     *database.pointer_mut(pointer).expect("the field is there") = value;
 }
 
+/// Says whether the default class lets volumes grow.
+fn expands(bench: &Bench, allowed: bool) {
+    let edited = bench.world.edit("StorageClass", "", "standard", |class| {
+        class["allowVolumeExpansion"] = json!(allowed);
+    });
+    edited.expect("the class is edited");
+}
+
 fn pod_waits(bench: &Bench) -> bool {
     let pod = bench.world.get("Pod", "default", "test-db-0").unwrap_or_default();
     let waits = |list: &str| text(&pod, &format!("/status/{list}/0/state/waiting/reason"));
@@ -75,14 +83,18 @@ const CASES: &[Case] = &[
         heal: |b| b.edit(|d| set(d, "/spec/storage/size", json!("10Gi"))),
     },
     Case {
-        name: "pg_31 storage growth, a later release",
+        name: "pg_31 storage growth of a class that cannot expand",
         ready: true,
-        act: |b| b.edit(|d| set(d, "/spec/storage/size", json!("20Gi"))),
+        act: |b| {
+            expands(b, false);
+            b.edit(|d| set(d, "/spec/storage/size", json!("20Gi")));
+        },
         shown: at_once,
-        words: &["StorageGrowthNotYetSupported", "20Gi"],
+        words: &["StorageExpansionRefused", "20Gi", "data-test-db-0", "standard"],
         heal: |b| {
             b.lax();
             b.edit(|d| set(d, "/spec/storage/size", json!("10Gi")));
+            expands(b, true);
         },
     },
     Case {
@@ -116,14 +128,6 @@ const CASES: &[Case] = &[
         },
         shown: at_once,
         words: &["InvalidSpec", "spec.databaseName"],
-        heal: |b| b.apply(TEST_DB),
-    },
-    Case {
-        name: "replicas above one, a later release",
-        ready: false,
-        act: |b| b.apply(&TEST_DB.replace("replicas: 1", "replicas: 3")),
-        shown: at_once,
-        words: &["StandbysNotYetSupported", "set it to 1"],
         heal: |b| b.apply(TEST_DB),
     },
     Case {

@@ -94,7 +94,10 @@ pub fn reseed_key(ordinal: u32) -> String {
 fn primary(blueprint: &Blueprint) -> String {
     let (host, port) = (blueprint.names.pod_host(0), super::names::PORT);
     let role = super::secrets::REPLICATION_ROLE;
-    format!("host={host} port={port} user={role} passfile={PASSWORD_FILE} connect_timeout=10")
+    // A copy whose peer has gone silent must end.
+    let patience =
+        "connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3";
+    format!("host={host} port={port} user={role} passfile={PASSWORD_FILE} {patience}")
 }
 
 /// Digest of everything that needs a restart to take effect.

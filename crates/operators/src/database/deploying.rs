@@ -44,7 +44,9 @@ pub fn deploy(context: &Context) -> Judgement {
     }
     match progress(context, &set) {
         None => await_pod(&mut tending),
-        Some(_) if blueprint.several && primary_runs(context, blueprint, &set) => {}
+        Some(_) if primary_runs(context, blueprint, &set) => {
+            replace_blocking_pod(&mut tending, &set)
+        }
         Some((progress, message)) => stalled(&mut tending, &set, &progress, &message),
     }
     tending.judgement
@@ -69,6 +71,11 @@ fn is_written(context: &Context, blueprint: &Blueprint, set: &StatefulSet) -> bo
 fn primary_runs(context: &Context, blueprint: &Blueprint, set: &StatefulSet) -> bool {
     let Some(live) = context.pod(0) else { return false };
     let status = set.status.as_ref();
+    // Standbys that are gone may still be counted.
+    let several = blueprint.several || status.is_some_and(|s| i64::from(s.replicas) > 1);
+    if !several {
+        return false;
+    }
     let seen = status.and_then(|s| s.observed_generation) >= set.metadata.generation;
     let update = status.and_then(|s| s.update_revision.as_deref());
     let superseded = seen && live.label(REVISION_LABEL) != update;

@@ -9,7 +9,7 @@
 
 use phased::child::Desired;
 use phased::{Live, digest};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::blueprint::Blueprint;
 use super::config::{self, FOLDER, SOCKET_FOLDER};
@@ -175,25 +175,30 @@ fn container_security() -> Value {
     })
 }
 
+/// What a pod needs is the larger of both containers' needs, and a quota on resources lets in no pod
+/// whose containers do not all say them.
 fn guard(blueprint: &Blueprint) -> Value {
-    json!({
-        "name": GUARD_CONTAINER,
-        "image": blueprint.valid.image,
-        "command": ["sh", "-c", GUARD_SCRIPT],
-        "env": [
-            {"name": "PGDATA", "value": DATA_FOLDER},
-            pod_index(),
-            {"name": "VOLUME", "value": VOLUME_FOLDER},
-        ],
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": container_security(),
-        "volumeMounts": [
-            {"name": "data", "mountPath": VOLUME_FOLDER},
-            {"name": "config", "mountPath": FOLDER, "readOnly": true},
-            {"name": "replication", "mountPath": REPLICATION_FOLDER, "readOnly": true},
-            {"name": "tmp", "mountPath": "/tmp"},
-        ],
-    })
+    with_resources(
+        blueprint,
+        json!({
+            "name": GUARD_CONTAINER,
+            "image": blueprint.valid.image,
+            "command": ["sh", "-c", GUARD_SCRIPT],
+            "env": [
+                {"name": "PGDATA", "value": DATA_FOLDER},
+                pod_index(),
+                {"name": "VOLUME", "value": VOLUME_FOLDER},
+            ],
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "securityContext": container_security(),
+            "volumeMounts": [
+                {"name": "data", "mountPath": VOLUME_FOLDER},
+                {"name": "config", "mountPath": FOLDER, "readOnly": true},
+                {"name": "replication", "mountPath": REPLICATION_FOLDER, "readOnly": true},
+                {"name": "tmp", "mountPath": "/tmp"},
+            ],
+        }),
+    )
 }
 
 /// The pod's ordinal, from the label that the StatefulSet's controller gives it.
@@ -238,11 +243,7 @@ fn server(blueprint: &Blueprint) -> Value {
         ],
     });
     probes(&mut container);
-    let resources = resources(blueprint);
-    if !resources.is_empty() {
-        container["resources"] = Value::Object(resources);
-    }
-    container
+    with_resources(blueprint, container)
 }
 
 /// Readiness looks at the pod's own address, since the image's bootstrap server listens on the
@@ -265,13 +266,12 @@ fn probes(container: &mut Value) {
     container["livenessProbe"] = probe(&socket, 20, 6, 10);
 }
 
-fn resources(blueprint: &Blueprint) -> Map<String, Value> {
+fn with_resources(blueprint: &Blueprint, mut container: Value) -> Value {
     let wanted = &blueprint.valid.resources;
-    let mut map = Map::new();
     for (field, amounts) in [("limits", &wanted.limits), ("requests", &wanted.requests)] {
         if !amounts.is_empty() {
-            map.insert(field.to_owned(), json!(amounts));
+            container["resources"][field] = json!(amounts);
         }
     }
-    map
+    container
 }

@@ -18,6 +18,8 @@ use super::{reason, replication, roles, secrets, servers, stall};
 
 /// How often standbys that lack something are looked at, in seconds.
 const LOOK_AGAIN_SECONDS: i64 = 5;
+/// How often standbys that stream are looked at, in seconds: no watch tells that one stopped.
+const VERIFY_SECONDS: i64 = 60;
 /// Gate of a first bring-up.
 pub const GATE: &str = "StandbysStream";
 
@@ -84,6 +86,13 @@ pub fn tend(tending: &mut Tending<'_>, blueprint: &Blueprint, target: &Target) {
         blueprint.standbys().map(|n| stand(context, blueprint, target, found, n)).collect();
     replace(tending, blueprint, &all);
     lacking.extend(all.into_iter().filter_map(|standing| standing.lacking));
+    // A slot that is still in use ends by a time-out of the server, of which no watch tells.
+    let left = found.slots.iter().any(|slot| !blueprint.standbys().contains(&slot.ordinal));
+    if left {
+        tending.wake_after(LOOK_AGAIN_SECONDS);
+    } else if !blueprint.standbys().is_empty() {
+        tending.wake_after(VERIFY_SECONDS);
+    }
     if !lacking.is_empty() {
         lack(tending, lacking.join("; "));
     }
@@ -92,9 +101,7 @@ pub fn tend(tending: &mut Tending<'_>, blueprint: &Blueprint, target: &Target) {
 /// Tells what the standbys lack.
 fn lack(tending: &mut Tending<'_>, message: String) {
     let finding = Finding::new(&reason::STANDBY_UNAVAILABLE, message);
-    if tending.judgement.wake != Wake::Now {
-        tending.wake_after(LOOK_AGAIN_SECONDS);
-    }
+    tending.wake_after(LOOK_AGAIN_SECONDS);
     // Whoever waits for a new database waits for all of it, but not for ever.
     let context = tending.context;
     let deadline = super::verifying::deadline(context);

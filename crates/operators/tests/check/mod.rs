@@ -74,10 +74,11 @@ impl World {
         root["metadata"]["resourceVersion"] = json!("1");
         root["metadata"]["generation"] = json!(1);
         root["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        let name = root["metadata"]["name"].as_str().unwrap().to_owned();
         Self {
             root,
             objects: BTreeMap::new(),
-            server: Server::default(),
+            server: Server { name, ..Server::default() },
             down: BTreeMap::new(),
             unreadable: BTreeMap::new(),
             events: Vec::new(),

@@ -33,6 +33,8 @@ pub struct Server {
     pub refuses: Option<(String, Option<usize>)>,
     /// Answers every change with this SQLSTATE, when set.
     pub refuses_changes: Option<String>,
+    /// Name of the Database, by which its pods are called.
+    pub name: String,
     /// Slots by ordinal, with `wal_status`.
     pub slots: BTreeMap<u32, Option<String>>,
     /// Standbys that run, by ordinal.
@@ -72,6 +74,7 @@ impl Default for Server {
             collation: ("2.36".to_owned(), "2.36".to_owned()),
             refuses: None,
             refuses_changes: None,
+            name: "test-db".to_owned(),
             slots: BTreeMap::new(),
             standbys: BTreeMap::new(),
             copies: 0,
@@ -237,7 +240,8 @@ impl Server {
         }
         (text == sql::senders()).then(|| {
             let all = self.standbys.keys().filter(|n| streams(n));
-            all.map(|n| vec![Some(format!("test-db-{n}")), Some("streaming".to_owned())]).collect()
+            all.map(|n| vec![Some(format!("{}-{n}", self.name)), Some("streaming".to_owned())])
+                .collect()
         })
     }
 
@@ -342,7 +346,9 @@ impl Server {
 }
 
 fn ordinal_of(host: &str) -> Option<u32> {
-    host.split_once(".test-db-headless.")?.0.rsplit_once('-')?.1.parse().ok()
+    let (pod, rest) = host.split_once('.')?;
+    rest.split('.').next()?.strip_suffix("-headless")?;
+    pod.rsplit_once('-')?.1.parse().ok()
 }
 
 fn refused(code: &str, statement: Option<usize>) -> SqlOutcome {

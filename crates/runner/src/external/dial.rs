@@ -36,7 +36,8 @@ impl Dialer for Dns {
     }
 }
 
-/// Looks a Service's name up in its EndpointSlices; other hosts are left to DNS.
+/// Looks the name of a Service, or of a pod behind a headless one, up in EndpointSlices; other hosts
+/// are left to DNS.
 #[derive(Clone)]
 pub struct EndpointSlices {
     client: kube::Client,
@@ -48,20 +49,17 @@ impl EndpointSlices {
         Self { client }
     }
 
-    async fn address(
-        &self,
-        service: &str,
-        namespace: &str,
-        port: u16,
-    ) -> io::Result<(String, u16)> {
+    async fn address(&self, name: &ClusterName<'_>, port: u16) -> io::Result<(String, u16)> {
+        let ClusterName { pod, service, namespace } = *name;
         let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
         let params = ListParams::default().labels(&format!("kubernetes.io/service-name={service}"));
         let slices = api.list(&params).await;
         let slices = slices.map_err(|e| io::Error::other(classify(e)))?;
-        slices.items.iter().find_map(|slice| ready_address(slice, port)).ok_or_else(|| {
+        slices.items.iter().find_map(|slice| ready_address(slice, pod, port)).ok_or_else(|| {
+            let of = pod.map_or_else(String::new, |pod| format!(" of {pod}"));
             io::Error::new(
                 io::ErrorKind::ConnectionRefused,
-                format!("Service {namespace}/{service} has no ready endpoint"),
+                format!("Service {namespace}/{service} has no ready endpoint{of}"),
             )
         })
     }
@@ -70,8 +68,8 @@ impl EndpointSlices {
 impl Dialer for EndpointSlices {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
-            let target = match service_of(host) {
-                Some((service, namespace)) => self.address(service, namespace, port).await?,
+            let target = match cluster_name(host) {
+                Some(name) => self.address(&name, port).await?,
                 None => (host.to_owned(), port),
             };
             let stream = TcpStream::connect((target.0.as_str(), target.1)).await?;
@@ -80,21 +78,33 @@ impl Dialer for EndpointSlices {
     }
 }
 
-/// `<service>.<namespace>.svc[.<domain>]` taken apart.
-fn service_of(host: &str) -> Option<(&str, &str)> {
-    let mut parts = host.splitn(4, '.');
-    let (service, namespace, svc) = (parts.next()?, parts.next()?, parts.next()?);
-    (svc == "svc").then_some((service, namespace))
+/// A name of the cluster's DNS.
+#[derive(Debug, PartialEq, Eq)]
+struct ClusterName<'a> {
+    pod: Option<&'a str>,
+    service: &'a str,
+    namespace: &'a str,
 }
 
-/// The first ready address of a slice. The slice's port is the target of the Service's port; with
+/// `[<pod>.]<service>.<namespace>.svc[.<domain>]` taken apart.
+fn cluster_name(host: &str) -> Option<ClusterName<'_>> {
+    let parts: Vec<&str> = host.split('.').collect();
+    match parts.as_slice() {
+        [service, namespace, "svc", ..] => Some(ClusterName { pod: None, service, namespace }),
+        [pod, service, namespace, "svc", ..] => {
+            Some(ClusterName { pod: Some(pod), service, namespace })
+        }
+        _ => None,
+    }
+}
+
+/// The first ready address of a slice, or that of a pod, ready or not. The slice's port is the target of the Service's port; with
 /// one port there is no doubt, with more the one of the same number is taken.
-fn ready_address(slice: &EndpointSlice, port: u16) -> Option<(String, u16)> {
-    let endpoint = slice
-        .endpoints
-        .iter()
-        .flatten()
-        .find(|e| e.conditions.as_ref().and_then(|c| c.ready).unwrap_or(true))?;
+fn ready_address(slice: &EndpointSlice, pod: Option<&str>, port: u16) -> Option<(String, u16)> {
+    let endpoint = slice.endpoints.iter().flatten().find(|endpoint| match pod {
+        Some(pod) => endpoint.hostname.as_deref() == Some(pod),
+        None => endpoint.conditions.as_ref().and_then(|c| c.ready).unwrap_or(true),
+    })?;
     let ports = slice.ports.as_deref().unwrap_or_default();
     let wanted = i32::from(port);
     let target = match ports {
@@ -109,11 +119,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_services_are_looked_up() {
-        assert_eq!(service_of("db.shop.svc.cluster.local"), Some(("db", "shop")));
-        assert_eq!(service_of("db.shop.svc"), Some(("db", "shop")));
-        assert_eq!(service_of("db.example.com"), None);
-        assert_eq!(service_of("localhost"), None);
+    fn only_names_of_the_cluster_are_looked_up() {
+        let name = |pod, service, namespace| Some(ClusterName { pod, service, namespace });
+        assert_eq!(cluster_name("db.shop.svc.cluster.local"), name(None, "db", "shop"));
+        assert_eq!(cluster_name("db.shop.svc"), name(None, "db", "shop"));
+        assert_eq!(cluster_name("db-1.db.shop.svc"), name(Some("db-1"), "db", "shop"));
+        assert_eq!(cluster_name("db.example.com"), None);
+        assert_eq!(cluster_name("localhost"), None);
     }
 
     #[test]
@@ -121,10 +133,13 @@ mod tests {
         let slice: EndpointSlice = serde_json::from_value(serde_json::json!({
             "addressType": "IPv4", "metadata": {"name": "s"},
             "endpoints": [
-                {"addresses": ["10.0.0.1"], "conditions": {"ready": false}},
-                {"addresses": ["10.0.0.2"], "conditions": {"ready": true}}],
+                {"addresses": ["10.0.0.1"], "conditions": {"ready": false}, "hostname": "db-0"},
+                {"addresses": ["10.0.0.2"], "conditions": {"ready": true}, "hostname": "db-1"}],
             "ports": [{"port": 5432}]}))
         .unwrap();
-        assert_eq!(ready_address(&slice, 5432), Some(("10.0.0.2".to_owned(), 5432)));
+        let address = |pod| ready_address(&slice, pod, 5432);
+        assert_eq!(address(None), Some(("10.0.0.2".to_owned(), 5432)));
+        assert_eq!(address(Some("db-0")), Some(("10.0.0.1".to_owned(), 5432)), "asked by name");
+        assert_eq!(address(Some("db-7")), None);
     }
 }

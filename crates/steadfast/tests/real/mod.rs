@@ -303,6 +303,13 @@ pub(crate) fn is_ready(database: &Value) -> bool {
         && ready["observedGeneration"] == database["metadata"]["generation"]
 }
 
+/// Whether so many servers are there, Ready, nothing lacking.
+pub(crate) fn is_whole(database: &Value, replicas: u32) -> bool {
+    is_ready(database)
+        && database["status"]["replicaSummary"] == format!("{replicas}/{replicas}")
+        && condition(database, "Degraded")["status"] == "False"
+}
+
 pub(crate) fn condition(object: &Value, kind: &str) -> Value {
     object["status"]["conditions"]
         .as_array()
@@ -332,9 +339,11 @@ pub(crate) struct PodDialer(pub(crate) kube::Client);
 
 impl PodDialer {
     pub(crate) async fn address(&self, host: &str) -> io::Result<String> {
-        let mut parts = host.split('.');
-        let (Some(service), Some(namespace)) = (parts.next(), parts.next()) else {
-            return Ok(host.to_owned());
+        let parts: Vec<&str> = host.split('.').collect();
+        let (service, namespace) = match parts.as_slice() {
+            [pod, _, namespace, "svc", ..] => return self.address_of_pod(pod, namespace).await,
+            [service, namespace, ..] => (*service, *namespace),
+            _ => return Ok(host.to_owned()),
         };
         let services: Api<Service> = Api::namespaced(self.0.clone(), namespace);
         let service = services.get(service).await.map_err(io::Error::other)?;
@@ -349,6 +358,13 @@ impl PodDialer {
             conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
         });
         ready.and_then(|pod| pod.status?.pod_ip).ok_or_else(refused)
+    }
+
+    async fn address_of_pod(&self, pod: &str, namespace: &str) -> io::Result<String> {
+        let pods: Api<Pod> = Api::namespaced(self.0.clone(), namespace);
+        let pod = pods.get(pod).await.map_err(io::Error::other)?;
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        pod.status.and_then(|status| status.pod_ip).ok_or_else(refused)
     }
 }
 
