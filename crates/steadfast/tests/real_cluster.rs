@@ -54,6 +54,28 @@ async fn a_database_comes_up_in_phases_few_writes_and_then_silence() {
     bench.strike().await;
 }
 
+/// The guard's script with a real `pg_basebackup`: standbys are copied, stream, follow lowered settings,
+/// and go (docs/design/0002-standbys.md).
+#[tokio::test(flavor = "multi_thread")]
+async fn standbys_are_copied_and_stream_with_real_postgresql() {
+    let Some(bench) = bench().await else { return };
+    let operator = bench.operator("steadfast", &printed_rules()).await;
+    let mut spec = exercise();
+    for (replicas, connections) in [(3, "120"), (3, "60"), (1, "60"), (2, "60")] {
+        spec["replicas"] = replicas.into();
+        spec["parameters"]["max_connections"] = connections.into();
+        bench.apply_database("test-db", spec.clone()).await;
+        let whole = |database: &Value| real::is_whole(database, replicas);
+        if let Err(last) = bench.until("test-db", PATIENCE, whole).await {
+            panic!("not {replicas}: {:#}\n{}", last["status"], bench.describe().await);
+        }
+        eprintln!("{replicas} servers with {connections} connections: whole");
+    }
+    assert_silence(&bench, &operator.identity, Duration::from_secs(30)).await;
+    operator.stop().await;
+    bench.strike().await;
+}
+
 /// Five minutes where everything is asked for (issue 2), half a minute elsewhere.
 fn quiet_time() -> Duration {
     let all = std::env::var("STEADFAST_REQUIRE_ALL").is_ok_and(|value| value == "1");

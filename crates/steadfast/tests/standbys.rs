@@ -275,7 +275,11 @@ fn a_standby_beyond_help_is_seeded_anew() {
         bench.world.model(|model| model.network.cut(&cut.0, &cut.1));
         degraded(&bench, &["StandbyUnavailable", "test-db-1 does not stream"]).await;
         let primary = bench.world.postgres("default", "test-db-0").expect("it runs");
-        primary.write_log(3 << 30);
+        // Slowly enough for the other one.
+        for _ in 0..5 {
+            primary.write_log(400 << 20);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         primary.checkpoint();
         bench.world.model(|model| model.network.mend(&cut.0, &cut.1));
         whole(&bench, 3).await;

@@ -32,6 +32,8 @@ pub(crate) enum Before {
     Nothing,
     /// A Ready Database with rows in it.
     Ready,
+    /// The same with two standbys.
+    Three,
 }
 
 /// What else must be true at the end.
@@ -180,7 +182,8 @@ impl Story {
             return;
         }
         let operator = bench.operator();
-        bench.apply(super::TEST_DB);
+        let replicas = if self.before == Before::Three { 3 } else { 1 };
+        bench.apply(&super::TEST_DB.replace("replicas: 1", &format!("replicas: {replicas}")));
         bench.settle(NAME).await;
         login::write_rows(&bench.world).await;
         operator.kill();

@@ -90,8 +90,16 @@ fn becomes_ready_truly(moment: &Moment) -> Result<(), String> {
             return Err("the pod is not ready".to_owned());
         }
         let set = get("apps", "statefulsets", name).ok_or("there is no StatefulSet")?;
-        if set["status"]["observedGeneration"] != set["metadata"]["generation"]
-            || set["status"]["currentRevision"] != set["status"]["updateRevision"]
+        // How many standbys there are, and how far they are, is no matter of the primary.
+        let count = |at: &str| set.pointer(at).and_then(Value::as_i64).unwrap_or(1);
+        let several = count("/spec/replicas") > 1 || count("/status/replicas") > 1;
+        let update = &set["status"]["updateRevision"];
+        if several && &pod["metadata"]["labels"]["controller-revision-hash"] != update {
+            return Err("the primary is of a superseded revision".to_owned());
+        }
+        if !several
+            && (set["status"]["observedGeneration"] != set["metadata"]["generation"]
+                || &set["status"]["currentRevision"] != update)
         {
             return Err("the StatefulSet has not rolled out".to_owned());
         }
