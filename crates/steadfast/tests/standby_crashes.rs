@@ -8,20 +8,8 @@ mod support;
 
 use serde_json::json;
 use support::crash::{Before, Proof, Story};
-use support::{Bench, NAME, is_ready, text};
-
-/// Ready with so many servers, nothing lacking.
-fn is_whole(bench: &Bench, replicas: u32) -> bool {
-    bench.database(NAME).is_some_and(|database| {
-        is_ready(&database)
-            && database["status"]["replicaSummary"] == format!("{replicas}/{replicas}")
-            && bench.condition(NAME, "Degraded")["status"] == "False"
-    })
-}
-
-fn scale(bench: &Bench, replicas: u32) {
-    bench.edit(|database| database["spec"]["replicas"] = json!(replicas));
-}
+use support::replicas::{is_whole, scale};
+use support::{Bench, NAME, text};
 
 const MORE: Story = Story {
     seed: 61,

@@ -17,6 +17,7 @@ pub(crate) mod history;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod portrait;
+pub(crate) mod replicas;
 pub(crate) mod rules;
 pub(crate) mod storm;
 pub(crate) mod tap;

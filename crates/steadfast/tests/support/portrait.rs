@@ -5,8 +5,16 @@ use serde_json::{Map, Value};
 use sim::world::World;
 
 /// Kinds whose objects belong to a Database.
-const KINDS: [&str; 8] =
-    ["Database", "StatefulSet", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget"];
+const KINDS: [&str; 8] = [
+    "Database",
+    "StatefulSet",
+    "Service",
+    "ConfigMap",
+    "Secret",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+];
 
 /// The end state of the namespace `default`.
 pub(crate) fn of(world: &World) -> String {

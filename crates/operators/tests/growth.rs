@@ -1,0 +1,123 @@
+//! Volumes grow: each claim, then the set under its pods (fault catalogue PG-31; reference/database.md
+//! section 4).
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod check;
+
+use check::{World, seed};
+use phased::fact::{Fate, Trouble};
+use serde_json::{Value, json};
+
+/// Three servers, Ready.
+fn three() -> World {
+    let mut root = seed();
+    root["spec"]["replicas"] = json!(3);
+    let mut world = World::of(root);
+    world.bring_up();
+    world.writes.clear();
+    world
+}
+
+fn trouble(message: &str) -> Trouble {
+    Trouble { fate: Fate::UserMustAct, reason: "Forbidden".to_owned(), message: message.to_owned() }
+}
+
+/// A world with a class that expands, growing from 10Gi to 20Gi.
+fn growing(expands: bool) -> World {
+    let mut world = three();
+    let class = phased::ObjectId::new(operators::database::names::storage_class_kind(), "", "fast");
+    world.store(
+        &class,
+        json!({"provisioner": "x", "allowVolumeExpansion": expands,
+        "metadata": {}}),
+    );
+    for ordinal in 0..3 {
+        let claim = world.names().claim(ordinal);
+        world.meddle(&claim, |claim| claim["spec"]["storageClassName"] = json!("fast"));
+    }
+    let set = world.names().stateful_set();
+    world.meddle(&set, |set| {
+        set["spec"]["volumeClaimTemplates"][0]["spec"]["storageClassName"] = json!("fast");
+    });
+    world.edit(|root| {
+        root["spec"]["storage"] = json!({"size": "20Gi", "storageClass": "fast"});
+    });
+    world.writes.clear();
+    world
+}
+
+fn sizes(world: &World) -> Vec<String> {
+    let claims = (0..3).map(|n| &world.objects[&world.names().claim(n)]["spec"]);
+    let set = &world.objects[&world.names().stateful_set()]["spec"]["volumeClaimTemplates"][0];
+    let specs = claims.chain([&set["spec"]]);
+    specs.map(|s| s["resources"]["requests"]["storage"].as_str().unwrap().to_owned()).collect()
+}
+
+/// PG-31: claims first, then the set under its pods.
+#[test]
+fn pg_31_volumes_grow_and_no_pod_is_lost() {
+    let mut world = growing(true);
+    let uids = |world: &World| -> Vec<Value> {
+        (0..3).map(|n| world.objects[&world.names().pod(n)]["metadata"]["uid"].clone()).collect()
+    };
+    let before = uids(&world);
+    world.settle_rolling();
+    assert_eq!(sizes(&world), ["20Gi"; 4]);
+    assert_eq!(uids(&world), before);
+    assert_eq!(world.story(), "Ready/True/AllChecksPassed");
+    let place = |what: &str| world.writes.iter().rposition(|w| w == what).unwrap();
+    let delete = place("delete StatefulSet default/test-db");
+    for ordinal in 0..3 {
+        let claim = format!("apply PersistentVolumeClaim default/data-test-db-{ordinal}");
+        assert!(place(&claim) < delete);
+    }
+    assert!(delete < place("apply StatefulSet default/test-db"));
+}
+
+#[test]
+fn pg_31_growth_survives_a_crash_at_every_write() {
+    let mut plain = growing(true);
+    plain.settle_rolling();
+    for at in 0..plain.writes.len() {
+        for before in [true, false] {
+            let mut world = growing(true);
+            world.crash_at = Some((at, before));
+            world.settle_rolling();
+            world.settle_rolling();
+            assert_eq!(sizes(&world), ["20Gi"; 4], "write {at}, before: {before}");
+            assert_eq!(world.story(), "Ready/True/AllChecksPassed", "write {at}");
+        }
+    }
+}
+
+#[test]
+fn pg_31_a_class_that_does_not_expand_is_named() {
+    let mut world = growing(false);
+    world.settle_rolling();
+    assert_eq!(world.story(), "Pending/False/StorageExpansionRefused");
+    let said = world.condition("Ready").2;
+    assert!(said.contains("\"fast\"") && said.contains("data-test-db-0"), "{said}");
+    assert_eq!(sizes(&world), ["10Gi"; 4]);
+    world.edit(|root| root["spec"]["storage"]["size"] = json!("10Gi"));
+    world.settle_rolling();
+    assert_eq!(world.phase(), "Ready", "the old value heals");
+}
+
+#[test]
+fn pg_31_one_claim_that_fails_holds_the_set_back() {
+    let mut world = growing(true);
+    let claim = world.names().claim(1);
+    world.refuses.insert(claim.clone(), trouble("exceeded quota: storage"));
+    for _ in 0..10 {
+        world.pass();
+        world.roll_out();
+    }
+    assert_eq!(world.condition("Ready").1, "QuotaExceeded");
+    assert_eq!(sizes(&world)[3], "10Gi", "the set waits");
+    world.refuses.clear();
+    world.advance(60);
+    world.settle_rolling();
+    assert_eq!(sizes(&world), ["20Gi"; 4]);
+    assert_eq!(world.phase(), "Ready");
+}
