@@ -11,7 +11,7 @@ use super::blueprint::Blueprint;
 use super::context::Context;
 use super::held;
 use super::verify::Target;
-use super::{config, image, sql};
+use super::{config, image, names, replication, sql};
 
 /// System identifier of data that do not exist yet.
 const NEW_IDENTIFIER: &str = "0";
@@ -32,7 +32,13 @@ pub(super) fn reply(context: &Context, question: &Question, done: &[&str]) -> Op
     } else if *question == target.inspect() {
         let role =
             row(role.then(|| [Some("t".to_owned()), Some("-1".to_owned())]).into_iter().flatten());
-        SqlOutcome::Rows(vec![identity, owner, mark, role])
+        let mut rows = vec![identity, owner, mark, role];
+        rows.extend(replication(context, blueprint, done));
+        SqlOutcome::Rows(rows)
+    } else if *question == target.replication_login() {
+        refused("42501")
+    } else if blueprint.standbys().any(|n| *question == target.standby(n)) {
+        SqlOutcome::Rows(vec![identity, row([None, Some("f".to_owned())])])
     } else if *question == target.probe() {
         match (role, database) {
             (false, _) => refused("28P01"),
@@ -43,6 +49,25 @@ pub(super) fn reply(context: &Context, question: &Question, done: &[&str]) -> Op
         return None;
     };
     Some(Reply::Sql(outcome))
+}
+
+/// Role, slots and senders: what was there for the servers of the last status, and what was made since.
+/// A standby whose pod is there streams.
+fn replication(context: &Context, blueprint: &Blueprint, done: &[&str]) -> [Rows; 3] {
+    let recorded = context.status.replicas.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+    let served = context.status.system_identifier.is_some();
+    let yes = || Some("t".to_owned());
+    let role = served && recorded > 1 || done.contains(&replication::ACTIONS[0]);
+    let slot = |n: &u32| served && recorded > *n || done.contains(&replication::ACTIONS[2]);
+    let slots = blueprint.standbys().filter(slot);
+    let senders = blueprint.standbys().filter(|n| context.pod(*n).is_some());
+    [
+        if role { row([yes(), yes()]) } else { Vec::new() },
+        slots.map(|n| vec![Some(names::slot(n)), yes(), Some("reserved".to_owned())]).collect(),
+        senders
+            .map(|n| vec![Some(context.names.pod(n).name), Some("streaming".to_owned())])
+            .collect(),
+    ]
 }
 
 fn probed(target: &Target, mut rows: Vec<Rows>) -> SqlOutcome {
