@@ -55,6 +55,7 @@ pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "steadfast", target: "real_cluster", needs: BOTH },
     MachineTest { package: "steadfast", target: "real_permissions", needs: BOTH },
     MachineTest { package: "steadfast", target: "node_database", needs: NODE },
+    MachineTest { package: "steadfast", target: "node_standbys", needs: NODE },
     MachineTest { package: "steadfast", target: "node_troubles", needs: NODE },
     MachineTest { package: "steadfast", target: "node_crashes", needs: NODE },
     MachineTest { package: "steadfast", target: "node_outages", needs: NODE },
