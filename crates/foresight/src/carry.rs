@@ -60,9 +60,11 @@ impl Stage {
         {
             return Carried::Found(step.id.clone(), Box::new(live.clone()));
         }
-        let after = match &before {
-            Some(live) => apply::merged(&live.value, &step.intent, &self.manager()),
-            None => step.intent.clone(),
+        let after = match (&before, self.orphaning.remove(&step.id)) {
+            (Some(live), _) => apply::merged(&live.value, &step.intent, &self.manager()),
+            // Made again under its pods: the server gives it the same defaults as before.
+            (None, Some(old)) => apply::merged(&old, &step.intent, &self.manager()),
+            (None, None) => step.intent.clone(),
         };
         if let Some(trouble) = before.as_ref().and_then(|live| frozen(&step.id, live, &after)) {
             return Carried::Refused(trouble);
@@ -143,13 +145,14 @@ impl Stage {
             return Carried::Found(step.id.clone(), Box::new(live));
         }
         self.forget(&step.id);
-        if step.propagation != Propagation::Orphan {
-            let dependants: Vec<ObjectId> = self
-                .world
-                .all()
-                .filter(|(_, other)| other.is_owned_by(&step.uid))
-                .map(|(id, _)| id.clone())
-                .collect();
+        let owned = self.world.all().filter(|(_, other)| other.is_owned_by(&step.uid));
+        let dependants: Vec<ObjectId> = owned.map(|(id, _)| id.clone()).collect();
+        if step.propagation == Propagation::Orphan {
+            dependants.iter().for_each(|id| self.world.orphan(id, &step.uid, self.seen.now));
+            let mut old = live.value.clone();
+            old["status"] = Value::Null;
+            self.orphaning.insert(step.id.clone(), old);
+        } else {
             dependants.iter().for_each(|id| self.forget(id));
         }
         self.log.push(Happening::Wrote(Box::new(Wrote {

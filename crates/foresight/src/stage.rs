@@ -55,6 +55,8 @@ pub struct Stage {
     told: BTreeMap<Question, Answer>,
     pub(crate) found: BTreeMap<ObjectId, Live>,
     pub(crate) done: Vec<&'static str>,
+    /// Objects that were deleted from above their dependants, as they were, without status.
+    pub(crate) orphaning: BTreeMap<ObjectId, Value>,
     /// What was supposed of the outside, in words.
     pub supposed: BTreeSet<String>,
     /// What happened.
@@ -80,6 +82,7 @@ impl Stage {
             told: BTreeMap::new(),
             found: BTreeMap::new(),
             done: Vec::new(),
+            orphaning: BTreeMap::new(),
             supposed: BTreeSet::new(),
             log: Vec::new(),
             services,

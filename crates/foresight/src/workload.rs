@@ -75,6 +75,7 @@ impl Workloads {
             return None;
         }
         if !is_noticed(&live) {
+            adopt(world, id, &live, now);
             let revision = self.revision(id, &live);
             let mut value = live.value.clone();
             value["status"]["observedGeneration"] = json!(live.metadata.generation);
@@ -102,6 +103,34 @@ impl Workloads {
     }
 }
 
+/// Pods that nobody owns, that the selector chooses and that are named like the set's become its own.
+fn adopt(world: &mut World, id: &ObjectId, live: &Live, now: Timestamp) {
+    let wanted = live.value["spec"]["selector"]["matchLabels"].as_object();
+    let chosen = |pod: &Live| {
+        wanted.into_iter().flatten().all(|(key, value)| pod.label(key) == value.as_str())
+    };
+    let free = |pod: &Live| pod.metadata.owner_references.as_ref().is_none_or(Vec::is_empty);
+    let pods: Vec<(ObjectId, Live)> = world
+        .of_kind("Pod")
+        .filter(|(pod, _)| pod.namespace == id.namespace && ordinal(id, pod).is_some())
+        .filter(|(_, state)| free(state) && chosen(state))
+        .map(|(pod, state)| (pod.clone(), state.clone()))
+        .collect();
+    for (pod, state) in pods {
+        let mut value = state.value;
+        value["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "name": id.name, "uid": live.uid(),
+            "controller": true, "blockOwnerDeletion": true,
+        }]);
+        world.put(&pod, value, now);
+    }
+}
+
+/// The ordinal that a pod has in a set, by its name.
+fn ordinal(set: &ObjectId, pod: &ObjectId) -> Option<i64> {
+    pod.name.strip_prefix(&set.name)?.strip_prefix('-')?.parse().ok()
+}
+
 fn is_noticed(live: &Live) -> bool {
     live.value["status"]["observedGeneration"].as_i64() == live.metadata.generation
 }
@@ -119,7 +148,7 @@ impl<'a> Set<'a> {
     fn read(id: &'a ObjectId, live: &'a Live, world: &World) -> Self {
         let spec = &live.value["spec"];
         let pods = world.of_kind("Pod").filter_map(|(pod, state)| {
-            let ordinal = pod.name.strip_prefix(&id.name)?.strip_prefix('-')?.parse().ok()?;
+            let ordinal = ordinal(id, pod)?;
             let ours = pod.namespace == id.namespace && state.is_owned_by(live.uid());
             ours.then(|| (ordinal, (pod.clone(), state.clone())))
         });

@@ -68,6 +68,15 @@ impl World {
         self.objects.remove(id)
     }
 
+    /// Takes an owner's name off an object, as the garbage collector does once the owner is gone.
+    pub(crate) fn orphan(&mut self, id: &ObjectId, owner: &str, now: Timestamp) {
+        let Some(mut value) = self.objects.get(id).map(|live| live.value.clone()) else { return };
+        if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
+            owners.retain(|one| one["uid"] != owner);
+        }
+        self.put(id, value, now);
+    }
+
     /// What a snapshot shows: the wanted objects, as far as a watch of their kind selects them.
     pub fn select(&self, wants: &[Want], watches: &[Watch]) -> BTreeMap<ObjectId, Live> {
         let wanted = |id: &ObjectId, live: &Live| {
