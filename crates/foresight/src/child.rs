@@ -39,6 +39,9 @@ pub struct Child {
     pub fields: Vec<Change>,
     /// Keys whose values the operator makes up; they are never shown.
     pub generated: Vec<String>,
+    /// Whether it is deleted on the way and made again under its name; what it owns may stay.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub made_again: bool,
 }
 
 /// All children: those that are touched first.
@@ -82,6 +85,7 @@ fn nothing() -> Child {
         why: String::new(),
         fields: Vec::new(),
         generated: Vec::new(),
+        made_again: false,
     }
 }
 
@@ -105,5 +109,6 @@ fn child(name: &str, writes: &[&Wrote]) -> Child {
         why: writes.first().map(|wrote| wrote.why.clone()).unwrap_or_default(),
         fields,
         generated: writes.first().map(|wrote| wrote.generated.clone()).unwrap_or_default(),
+        made_again: after.is_some() && writes.iter().any(|wrote| wrote.after.is_none()),
     }
 }

@@ -130,7 +130,7 @@ fn children(page: &mut Page, children: &[Child]) {
         let words =
             [(Style::Plain, word), (Style::Strong, child.name.as_str()), (Style::Dim, &made_up)];
         page.item(4, mark, &words);
-        if matches!(child.fate, Fate::Delete | Fate::Hold) {
+        if child.made_again || matches!(child.fate, Fate::Delete | Fate::Hold) {
             page.item(8, (Style::Plain, ""), &[(Style::Plain, &sentence(&child.why))]);
         }
         page.list(&child.fields, LONGEST, |page, change| field(page, 8, change));

@@ -289,6 +289,9 @@ fn foretold(forecast: &Forecast) -> Picture {
     }
     let mut children = BTreeSet::new();
     for child in &forecast.children {
+        if child.made_again {
+            children.insert(format!("{} is made again", child.name));
+        }
         match child.fate {
             Fate::Create => drop(children.insert(format!("{} is made", child.name))),
             Fate::Delete => drop(children.insert(format!("{} goes", child.name))),
@@ -311,10 +314,13 @@ fn differences(before: &Objects, after: &Objects) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (name, (kind, new)) in after {
         match before.get(name) {
-            Some((_, old)) if old["metadata"]["uid"] == new["metadata"]["uid"] => {
+            Some((_, old)) => {
+                if old["metadata"]["uid"] != new["metadata"]["uid"] {
+                    found.insert(format!("{name} is made again"));
+                }
                 found.extend(change::between(kind, old, new).iter().map(|c| line(name, c)));
             }
-            _ => drop(found.insert(format!("{name} is made"))),
+            None => drop(found.insert(format!("{name} is made"))),
         }
     }
     found.extend(before.keys().filter(|n| !after.contains_key(*n)).map(|n| format!("{n} goes")));
