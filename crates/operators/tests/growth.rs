@@ -5,19 +5,10 @@
 
 mod check;
 
-use check::{World, seed};
+use check::World;
+use check::cluster::three;
 use phased::fact::{Fate, Trouble};
 use serde_json::{Value, json};
-
-/// Three servers, Ready.
-fn three() -> World {
-    let mut root = seed();
-    root["spec"]["replicas"] = json!(3);
-    let mut world = World::of(root);
-    world.bring_up();
-    world.writes.clear();
-    world
-}
 
 fn trouble(message: &str) -> Trouble {
     Trouble { fate: Fate::UserMustAct, reason: "Forbidden".to_owned(), message: message.to_owned() }

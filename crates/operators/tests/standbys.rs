@@ -5,19 +5,10 @@
 
 mod check;
 
+use check::cluster::three;
 use check::server::Standby;
 use check::{World, seed};
 use serde_json::{Value, json};
-
-/// Three servers, Ready.
-fn three() -> World {
-    let mut root = seed();
-    root["spec"]["replicas"] = json!(3);
-    let mut world = World::of(root);
-    world.bring_up();
-    world.writes.clear();
-    world
-}
 
 fn scale(world: &mut World, replicas: i64) {
     world.edit(|root| root["spec"]["replicas"] = json!(replicas));

@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde_json::Value;
 
 use crate::fact::SqlRequest;
-use crate::object::ObjectId;
+use crate::object::{Live, ObjectId};
 
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,6 +138,20 @@ pub struct Delete {
     pub propagation: Propagation,
     /// Why.
     pub why: String,
+}
+
+impl Delete {
+    /// Delete of the object as it was seen: under its uid, whatever its content is by then, with its
+    /// dependants going afterwards.
+    pub fn of(id: ObjectId, live: &Live, why: impl Into<String>) -> Self {
+        Self {
+            id,
+            uid: live.uid().to_owned(),
+            resource_version: None,
+            propagation: Propagation::Background,
+            why: why.into(),
+        }
+    }
 }
 
 /// Propagation policy of a delete, as Kubernetes names it.

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use asking::{PASSWORD, ask, differences, open, skipped};
-use sim::world::World;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::Client;
 
@@ -71,20 +70,10 @@ spec:
 }
 
 fn modelled(major: u32) -> Vec<(String, String)> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    runtime.block_on(async {
-        let world = World::new(1);
-        let driver = world.spawn();
+    asking::in_a_world(async |world| {
         world.apply(&pod(major)).expect("applied");
         world.run_for(Duration::from_secs(60)).await;
-        let dial = || async { world.forward("default", "db", 5432).expect("the model listens") };
-        let answers = run(dial).await;
-        driver.abort();
-        answers
+        run(|| async { world.forward("default", "db", 5432).expect("the model listens") }).await
     })
 }
 

@@ -67,22 +67,13 @@ where
 
 /// The model's primary and standby, and what `look` makes of them.
 fn modelled<T>(major: u32, look: impl AsyncFnOnce(&World) -> T) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    runtime.block_on(async {
-        let world = World::new(1);
-        let driver = world.spawn();
+    asking::in_a_world(async |world| {
         let image = format!("postgres:{major}");
         world.apply(&replicated::set(1, &image, "slot=used")).expect("applied");
-        replicated::settled(&world, 1).await;
+        replicated::settled(world, 1).await;
         let role = "CREATE ROLE repl LOGIN REPLICATION PASSWORD 'pw-repl'";
-        replicated::ask(&world, 0, role).await;
-        let answer = look(&world).await;
-        driver.abort();
-        answer
+        replicated::ask(world, 0, role).await;
+        look(world).await
     })
 }
 

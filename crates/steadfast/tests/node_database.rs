@@ -3,31 +3,23 @@
 
 mod real;
 
-use std::time::{Duration, Instant};
-
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams};
 use real::scene::{DB, Scene};
-use real::sql::{Who, ask, login, login_as, said, secret};
+use real::sql::{Who, ask, connect, login, login_as, secret};
 use real::writer::Writer;
-use real::{PATIENCE, condition, exercise, is_ready};
+use real::{condition, exercise, is_ready};
 use serde_json::{Value, json};
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::Client;
 
 /// A session through a port-forward to the pod, as from a person's machine.
 async fn through_port_forward(pods: &Api<Pod>, password: &str) -> Result<Client, String> {
     let mut forward = pods.portforward(&format!("{DB}-0"), &[5432]).await.expect("a forward");
     let stream = forward.take_stream(5432).expect("a stream");
-    let mut config = Config::new();
-    config.user("admin").password(password).dbname("mydb");
-    let connected = config.connect_raw(stream, NoTls).await;
-    let (client, connection) = connected.map_err(|error| said(&error))?;
-    tokio::spawn(async move {
-        // The forward lives as long as the session.
-        let _forward = forward;
-        connection.await
-    });
+    let client = connect(stream, ("admin", password, "mydb")).await?;
+    // The forward carries the session on by itself, and ends with it.
+    tokio::spawn(forward.join());
     Ok(client)
 }
 
@@ -61,11 +53,8 @@ async fn a_restarted_operator_repairs_what_it_missed_and_restarts_no_pod() {
     let services = scene.bench.api("", "Service", "services");
     services.delete(DB, &DeleteParams::default()).await.expect("deletable");
     scene.start_operator().await;
-    let began = Instant::now();
-    while services.get_opt(DB).await.expect("readable").is_none() {
-        assert!(began.elapsed() < PATIENCE, "the Service does not come back");
-        tokio::time::sleep(Duration::from_millis(100)).await; // poll: the Service
-    }
+    let back = async || services.get_opt(DB).await.expect("readable").is_some();
+    scene.bench.eventually("the Service does not come back", back).await;
     scene.ready("after the restart").await;
     assert_eq!(scene.life(0).await, before, "the pod was touched");
     scene.close_with_the_row().await;
@@ -83,7 +72,7 @@ async fn a_row_survives_a_change_of_the_image_and_no_acknowledged_write_is_lost(
     let image = pod.spec.and_then(|spec| spec.containers[0].image.clone());
     assert_eq!(image.as_deref(), Some("postgres:15.1"));
     let tally = writer.finish(&scene.bench, DB).await;
-    told("image change", &tally);
+    tally.tell("image change");
     scene.close_with_the_row().await;
 }
 
@@ -107,17 +96,14 @@ async fn a_new_password_is_in_force_under_load_without_a_restart() {
     let old = secret(&scene.bench, &format!("{DB}-credentials"), "password").await;
     let old = old.expect("a password");
     scene.set_password("a new one: with 'signs' \\ and ü").await;
-    let began = Instant::now();
-    while login(&scene.bench, DB, Who::Application).await.is_err() {
-        assert!(began.elapsed() < PATIENCE, "the new password is never taken");
-        tokio::time::sleep(Duration::from_millis(100)).await; // poll: the login
-    }
+    let taken = async || login(&scene.bench, DB, Who::Application).await.is_ok();
+    scene.bench.eventually("the new password is never taken", taken).await;
     let refused = login_as(&scene.bench, DB, ("admin", &old, "mydb")).await.err();
     assert!(refused.as_deref().is_some_and(|why| why.starts_with("28P01")), "{refused:?}");
     scene.ready("with the new password").await;
     assert_eq!(scene.life(0).await, before, "the server was started again");
     let tally = writer.finish(&scene.bench, DB).await;
-    told("password rotation", &tally);
+    tally.tell("password rotation");
     scene.close_with_the_row().await;
 }
 
@@ -139,12 +125,4 @@ async fn the_loss_of_the_primarys_volume_is_refused_and_never_made_anew() {
     assert!(!started, "a server was started over the empty volume");
     assert!(!is_ready(&database));
     scene.close().await;
-}
-
-fn told(what: &str, tally: &real::writer::Tally) {
-    eprintln!(
-        "{what}: {} writes acknowledged, none lost, longest gap {:.1} s",
-        tally.acknowledged.len(),
-        tally.longest_gap.as_secs_f32()
-    );
 }

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
 use real::scene::{DB, Scene};
 use real::sql::{Who, ask, login};
-use real::writer::{Tally, Writer};
+use real::writer::Writer;
 use real::{PATIENCE, condition, exercise, is_ready};
 use serde_json::{Value, json};
 
@@ -19,14 +19,6 @@ fn servers(replicas: u32) -> Value {
     let mut spec = exercise();
     spec["replicas"] = json!(replicas);
     spec
-}
-
-fn told(what: &str, tally: &Tally) {
-    eprintln!(
-        "{what}: {} writes acknowledged, none lost, longest gap {:.1} s",
-        tally.acknowledged.len(),
-        tally.longest_gap.as_secs_f32()
-    );
 }
 
 /// Names of the standbys that the primary streams to now.
@@ -84,17 +76,14 @@ async fn two_standbys_stream_and_growing_to_them_restarts_no_primary() {
     assert_eq!(slots(&scene).await, "steadfast_1;steadfast_2");
     scene.apply(servers(1)).await;
     whole(&scene, &[]).await;
-    let began = Instant::now();
-    while !slots(&scene).await.is_empty() {
-        assert!(began.elapsed() < PATIENCE, "slots are left: {}", slots(&scene).await);
-        tokio::time::sleep(Duration::from_millis(300)).await; // poll: the slots
-    }
+    let none = async || slots(&scene).await.is_empty();
+    scene.bench.eventually("slots are left", none).await;
     scene.apply(servers(3)).await;
     whole(&scene, &[1, 2]).await;
     assert_eq!(row_on_standby(&scene, 2).await, "written before|t");
     assert_eq!(scene.life(0).await, primary, "the primary was started again");
     let tally = writer.finish(&scene.bench, DB).await;
-    told("scale 1 to 3, to 1, to 3", &tally);
+    tally.tell("scale 1 to 3, to 1, to 3");
     scene.close_with_the_row().await;
 }
 
@@ -115,7 +104,7 @@ async fn an_image_change_rolls_standbys_first_and_loses_no_acknowledged_write() 
         assert_eq!(image.as_deref(), Some("postgres:15.1"), "ordinal {ordinal}");
     }
     let tally = writer.finish(&scene.bench, DB).await;
-    told("image change on three servers", &tally);
+    tally.tell("image change on three servers");
     scene.close().await;
 }
 
@@ -127,23 +116,19 @@ async fn a_volume_grows_under_load_without_a_restart() {
     let mut spec = exercise();
     spec["storage"]["size"] = json!("2Gi");
     scene.apply(spec).await;
-    let began = Instant::now();
-    loop {
+    let grown = async || {
         let claim = scene.claims().get(&format!("data-{DB}-0")).await.expect("a claim");
         let capacity = claim.status.and_then(|s| s.capacity).unwrap_or_default();
-        if capacity.get("storage").is_some_and(|size| size.0 == "2Gi") {
-            break;
-        }
-        assert!(began.elapsed() < PATIENCE, "{}", scene.bench.describe().await);
-        tokio::time::sleep(Duration::from_millis(300)).await; // poll: the claim's capacity
-    }
+        capacity.get("storage").is_some_and(|size| size.0 == "2Gi")
+    };
+    scene.bench.eventually("the claim does not grow", grown).await;
     scene.ready("with the larger volume").await;
     let set = scene.bench.api("apps", "StatefulSet", "statefulsets").get(DB).await.expect("a set");
     let asked = &set.data["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"];
     assert_eq!(asked["storage"], "2Gi");
     assert_eq!(scene.life(0).await, before, "the server was started again");
     let tally = writer.finish(&scene.bench, DB).await;
-    told("growth", &tally);
+    tally.tell("growth");
     scene.close_with_the_row().await;
 }
 
@@ -161,16 +146,13 @@ async fn a_standby_whose_volume_is_lost_is_seeded_anew_while_the_primary_serves(
         .await
         .expect("deletable");
     scene.pods().delete(&format!("{DB}-1"), &DeleteParams::default()).await.expect("deletable");
-    let began = Instant::now();
-    while scene.life(1).await.0.is_none_or(|uid| Some(uid) == before) {
-        assert!(began.elapsed() < PATIENCE, "{}", scene.bench.describe().await);
-        tokio::time::sleep(Duration::from_millis(200)).await; // poll: the new pod
-    }
+    let again = async || scene.life(1).await.0.is_some_and(|uid| Some(uid) != before);
+    scene.bench.eventually("the standby's pod is not made again", again).await;
     whole(&scene, &[1]).await;
     assert_eq!(scene.life(0).await, primary, "the primary was started again");
     let tally = writer.finish(&scene.bench, DB).await;
     assert!(tally.longest_gap < Duration::from_secs(10), "{:?}", tally.longest_gap);
-    told("standby's volume lost", &tally);
+    tally.tell("standby's volume lost");
     scene.close().await;
 }
 

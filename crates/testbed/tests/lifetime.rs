@@ -1,13 +1,16 @@
 //! Who outlives whom: an attached control plane ends with its starter, a detached one does not.
 
+mod waiting;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use testbed::detached::{Process, Site};
 use testbed::{ControlPlane, Options};
+use waiting::wait_until;
 
 /// Set in the process that the test starts in order to kill it.
 const STARTER: &str = "TESTBED_STARTER";
@@ -22,19 +25,6 @@ fn without_controllers() -> Options {
 fn runs(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|status| !status.contains(") Z "))
-}
-
-fn wait_until(what: &str, done: impl Fn() -> bool) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while !done() {
-        if Instant::now() > deadline {
-            bail!("waited too long: {what}");
-        }
-        // poll: another process, which cannot tell us
-        // poll: other processes' ends, which nothing announces to us
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }
 
 /// The part of the next test that runs in a process of its own: tells what it started, then waits to be killed.
@@ -80,8 +70,8 @@ fn the_programs_end_with_a_killed_starter() -> Result<()> {
 
     starter.kill()?;
     starter.wait()?;
-    wait_until("for the programs to end", || pids.iter().all(|pid| !runs(pid)))?;
-    wait_until("for the folder to go", || !folder.exists())
+    wait_until("for the programs to end", PATIENCE, || pids.iter().all(|pid| !runs(pid)))?;
+    wait_until("for the folder to go", PATIENCE, || !folder.exists())
 }
 
 #[tokio::test]

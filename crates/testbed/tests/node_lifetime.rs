@@ -3,13 +3,13 @@
 #[path = "pods/asking.rs"]
 mod asking;
 mod pods;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use asking::{idler, query};
@@ -24,21 +24,10 @@ use testbed::detached::{Process, Site};
 use testbed::images::POSTGRES_15;
 use testbed::node::{ClusterOptions, NodeSetup};
 use testbed::{Cluster, Options, node};
+use waiting::wait_until;
 
 /// Set in the process that the test starts in order to kill it.
 const STARTER: &str = "TESTBED_NODE_STARTER";
-
-fn wait_until(what: &str, done: impl Fn() -> bool) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while !done() {
-        if Instant::now() > deadline {
-            bail!("waited too long: {what}");
-        }
-        // poll: other processes' ends, which nothing announces to us
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
-}
 
 /// What of a cluster is to be seen on this machine: processes with its mark or folder in their command line or
 /// control group, links, routes, control groups, mounts.
@@ -132,7 +121,7 @@ fn a_killed_starter_leaves_nothing_behind() -> Result<()> {
 
     process.kill()?;
     process.wait()?;
-    let gone = wait_until("for every trace to go", || traces(&mark, &folder).is_empty());
+    let gone = wait_until("for every trace to go", PATIENCE, || traces(&mark, &folder).is_empty());
     gone.with_context(|| format!("{:?} is left", traces(&mark, &folder)))
 }
 
@@ -159,7 +148,7 @@ async fn what_a_killed_guard_leaves_is_removed_by_the_next_cluster() -> Result<(
     process.kill()?;
     process.wait()?;
     let runs = || traces(&mark, &folder).iter().any(|trace| trace.starts_with("process"));
-    wait_until("for the node to end without its guard", || !runs())?;
+    wait_until("for the node to end without its guard", PATIENCE, || !runs())?;
 
     let _next = Cluster::start(ClusterOptions { nodes: 0, ..ClusterOptions::default() }).await?;
     let left = traces(&mark, &folder);
@@ -195,7 +184,7 @@ async fn two_nodes_share_a_cluster_and_leave_nothing_behind() -> Result<()> {
         ensure!(found.starts_with("10.96.0.1 "), "{found}");
     }
     drop(cluster);
-    wait_until("for every trace to go", || traces(&mark, &folder).is_empty())
+    wait_until("for every trace to go", PATIENCE, || traces(&mark, &folder).is_empty())
         .with_context(|| format!("{:?} is left", traces(&mark, &folder)))
 }
 
@@ -216,7 +205,7 @@ async fn a_detached_node_stays_until_it_is_taken_down() -> Result<()> {
     let nodes = Api::<Node>::all(cluster.client().await?).list(&ListParams::default()).await?;
     let names: Vec<_> = nodes.iter().map(ResourceExt::name_any).collect();
     ensure!(names == ["node-1"], "{names:?}");
-    wait_until("for the volume provisioner", || note.exists())?;
+    wait_until("for the volume provisioner", PATIENCE, || note.exists())?;
     let called = fs::read_to_string(&note)?;
     ensure!(called.starts_with(&cluster.kubeconfig.display().to_string()), "{called}");
     let place = PathBuf::from(called.trim().split(' ').next_back().context("a volumes' folder")?);

@@ -10,7 +10,7 @@ use phased::child::{self, INSTANCE_LABEL, Owner};
 use phased::condition::{self, Truth, Wanted};
 use phased::fact::{Fate, Question};
 use phased::plan::{Note, Transition};
-use phased::step::{Delete, Finalizer, Propagation};
+use phased::step::{Delete, Finalizer};
 use phased::{Live, ObjectId, Plan, Step, Wake};
 
 use super::api::{DatabaseStatus, DeletionPolicy, Phase};
@@ -158,13 +158,7 @@ fn delete(context: &Context, id: ObjectId, live: &Live) -> Option<Step> {
     if live.deletion_time().is_some() || context.observed.trouble_of(&id).is_some() {
         return None;
     }
-    Some(Step::Delete(Delete {
-        id,
-        uid: live.uid().to_owned(),
-        resource_version: None,
-        propagation: Propagation::Background,
-        why: "spec.deletionPolicy is Delete".to_owned(),
-    }))
+    Some(Step::Delete(Delete::of(id, live, "spec.deletionPolicy is Delete")))
 }
 
 /// A resource that goes is not accepted any more: its phase is the lowest.

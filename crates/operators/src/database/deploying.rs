@@ -7,7 +7,7 @@ use phased::child::Standing;
 use phased::deadline::{self, Progress};
 use phased::ladder::{Finding, Judgement, Verdict};
 use phased::rollout::{self, Rollout};
-use phased::step::{Delete, Propagation};
+use phased::step::Delete;
 use phased::{Live, Step};
 
 use super::blueprint::Blueprint;
@@ -222,13 +222,7 @@ fn replace_blocking_pod(tending: &mut Tending<'_>, set: &StatefulSet) {
     let because = cause.map_or_else(String::new, |c| format!(": {}", c.finding.message));
     let why = format!("it runs a superseded revision and is not ready{because}");
     tending.note(Some(id.clone()), Finding::new(&reason::BLOCKING_POD_REPLACED, why.clone()));
-    tending.judgement.steps.push(Step::Delete(Delete {
-        id,
-        uid: pod.uid().to_owned(),
-        resource_version: None,
-        propagation: Propagation::Background,
-        why,
-    }));
+    tending.judgement.steps.push(Step::Delete(Delete::of(id, pod, why)));
 }
 
 /// Whether the pod was made after this rollout was first seen: another delete would not change what

@@ -158,13 +158,8 @@ pub fn drop_claims(tending: &mut Tending<'_>, blueprint: &Blueprint) {
         {
             continue;
         }
-        tending.judgement.steps.push(Step::Delete(Delete {
-            id,
-            uid: live.uid().to_owned(),
-            resource_version: None,
-            propagation: Propagation::Background,
-            why: "its standby is gone, and spec.deletionPolicy is Delete".to_owned(),
-        }));
+        let why = "its standby is gone, and spec.deletionPolicy is Delete";
+        tending.judgement.steps.push(Step::Delete(Delete::of(id, live, why)));
     }
 }
 
@@ -182,11 +177,9 @@ pub fn replace_set(tending: &mut Tending<'_>, blueprint: &Blueprint, set: &Live)
     }
     let why = format!("its claim template is to ask for {size}; pods and claims stay");
     tending.judgement.steps.push(Step::Delete(Delete {
-        id: id.clone(),
-        uid: set.uid().to_owned(),
         resource_version: Some(set.resource_version().to_owned()),
         propagation: Propagation::Orphan,
-        why: why.clone(),
+        ..Delete::of(id.clone(), set, why.clone())
     }));
     tending.work(
         &reason::GROWING_VOLUMES,

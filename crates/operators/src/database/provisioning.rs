@@ -3,7 +3,7 @@
 
 use phased::fact::{Answer, Question, Reply};
 use phased::ladder::{Finding, Judgement, Verdict};
-use phased::step::{Delete, Finalizer, Propagation};
+use phased::step::{Delete, Finalizer};
 use phased::{ObjectId, Step};
 
 use super::api::Phase;
@@ -182,13 +182,8 @@ fn remove(tending: &mut Tending<'_>, blueprint: &Blueprint, id: ObjectId) {
         tending.refused(trouble);
         return;
     }
-    tending.judgement.steps.push(Step::Delete(Delete {
-        id,
-        uid: live.uid().to_owned(),
-        resource_version: None,
-        propagation: Propagation::Background,
-        why: "there are no standbys any more".to_owned(),
-    }));
+    let why = "there are no standbys any more";
+    tending.judgement.steps.push(Step::Delete(Delete::of(id, live, why)));
 }
 
 fn await_dependencies(tending: &mut Tending<'_>, blueprint: &Blueprint) {
@@ -328,11 +323,12 @@ fn provide_servers(tending: &mut Tending<'_>, blueprint: &Blueprint) {
             return;
         }
         tending.judgement.steps.push(Step::Delete(Delete {
-            id: desired.id.clone(),
-            uid: live.uid().to_owned(),
             resource_version: Some(live.resource_version().to_owned()),
-            propagation: Propagation::Background,
-            why: "spec.storage changed before any volume was made; the set is made anew".to_owned(),
+            ..Delete::of(
+                desired.id.clone(),
+                &live,
+                "spec.storage changed before any volume was made; the set is made anew",
+            )
         }));
         let id = &desired.id;
         tending.work(

@@ -5,7 +5,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use phased::ladder::{Finding, Verdict};
-use phased::step::{Delete, Propagation};
+use phased::step::Delete;
 use phased::{Live, Question, Step, StepTrouble, Wake};
 
 use super::blueprint::Blueprint;
@@ -235,13 +235,7 @@ fn replace(tending: &mut Tending<'_>, blueprint: &Blueprint, all: &[Standing]) {
         return;
     }
     tending.note(Some(id.clone()), Finding::new(&reason::STANDBY_RESTARTED, why.clone()));
-    tending.judgement.steps.push(Step::Delete(Delete {
-        id,
-        uid: pod.uid().to_owned(),
-        resource_version: None,
-        propagation: Propagation::Background,
-        why,
-    }));
+    tending.judgement.steps.push(Step::Delete(Delete::of(id, pod, why)));
 }
 
 /// Why a standby is restarted after the primary's settings were lowered.

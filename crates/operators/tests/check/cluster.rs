@@ -3,7 +3,7 @@
 use phased::ObjectId;
 use serde_json::{Value, json};
 
-use super::{World, merge};
+use super::{World, merge, seed};
 
 impl World {
     /// What the StatefulSet controller and the kubelet do when nothing is wrong.
@@ -117,4 +117,14 @@ fn owner(set: &Value) -> Value {
         "apiVersion": "apps/v1", "kind": "StatefulSet", "controller": true,
         "name": set["metadata"]["name"], "uid": set["metadata"]["uid"],
     }])
+}
+
+/// Three servers, Ready.
+pub fn three() -> World {
+    let mut root = seed();
+    root["spec"]["replicas"] = json!(3);
+    let mut world = World::of(root);
+    world.bring_up();
+    world.writes.clear();
+    world
 }

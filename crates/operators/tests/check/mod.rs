@@ -9,7 +9,7 @@
 #![allow(unreachable_pub, reason = "a module of tests is nobody's interface")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod cluster;
+pub mod cluster;
 mod hands;
 pub mod server;
 

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use sim::world::World;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
@@ -118,4 +119,20 @@ pub(crate) fn skipped(what: &str) {
     assert!(hermetic() || !set("STEADFAST_REQUIRE_ALL"), "PostgreSQL must be installed");
     // Standard error itself: the harness hides what a passing test prints.
     let _ = writeln!(std::io::stderr(), "SKIPPED: the {what} was not compared with a real server");
+}
+
+/// What `look` makes of a world of its own under virtual time.
+pub(crate) fn in_a_world<T>(look: impl AsyncFnOnce(&World) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let world = World::new(1);
+        let driver = world.spawn();
+        let answer = look(&world).await;
+        driver.abort();
+        answer
+    })
 }

@@ -5,10 +5,14 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(clippy::panic, reason = "a scenario that cannot go on says where")]
 
+#[path = "../support/session.rs"]
+pub(crate) mod session;
+
 pub(crate) mod process;
 pub(crate) mod scene;
 pub(crate) mod sql;
 pub(crate) mod update;
+mod waiting;
 pub(crate) mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -218,30 +222,6 @@ impl Bench {
     pub(crate) async fn database(&self, name: &str) -> Value {
         let found = self.databases().get_opt(name).await.expect("readable");
         found.map_or(Value::Null, |d| serde_json::to_value(d).expect("serialisable"))
-    }
-
-    /// Watches until the Database satisfies the condition; the last state seen either way.
-    pub(crate) async fn until(
-        &self,
-        name: &str,
-        patience: Duration,
-        holds: impl Fn(&Value) -> bool,
-    ) -> Result<Value, Value> {
-        let began = std::time::Instant::now();
-        loop {
-            let database = self.database(name).await;
-            if holds(&database) {
-                return Ok(database);
-            }
-            if began.elapsed() > patience {
-                return Err(database);
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await; // poll: the stored state
-        }
-    }
-
-    pub(crate) async fn ready(&self, name: &str, patience: Duration) -> Result<Value, Value> {
-        self.until(name, patience, is_ready).await
     }
 
     /// Everything in the namespace that tells why something did not happen.

@@ -12,7 +12,7 @@ use testbed::images::POSTGRES_15;
 use tokio::io::AsyncReadExt;
 
 use super::sql::{Who, ask, login};
-use super::{Bench, Operator, PATIENCE, exercise, is_ready, kubelet_bench, printed_rules};
+use super::{Bench, Operator, exercise, is_ready, kubelet_bench, printed_rules};
 
 /// Name of the scenario's Database.
 pub(crate) const DB: &str = "test-db";
@@ -79,12 +79,7 @@ impl Scene {
 
     /// Waits for a state of the Database.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        match self.bench.until(DB, PATIENCE, holds).await {
-            Ok(database) => database,
-            Err(last) => {
-                panic!("{what}: {:#}\n{}", last["status"], self.bench.describe().await)
-            }
-        }
+        self.bench.must(DB, what, holds).await
     }
 
     pub(crate) fn pods(&self) -> Api<Pod> {
@@ -113,15 +108,9 @@ impl Scene {
         let (before, _) = self.life(ordinal).await;
         let name = format!("{DB}-{ordinal}");
         self.pods().delete(&name, &DeleteParams::default()).await.expect("deletable");
-        let began = Instant::now();
-        loop {
-            let pod = self.pod(ordinal).await;
-            if pod.as_ref().is_some_and(|p| p.uid() != before && pod_is_ready(p)) {
-                return;
-            }
-            assert!(began.elapsed() < PATIENCE, "{}", self.bench.describe().await);
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await; // poll: the new pod
-        }
+        let replaced = |pod: &Pod| pod.uid() != before && pod_is_ready(pod);
+        let holds = async || self.pod(ordinal).await.as_ref().is_some_and(replaced);
+        self.bench.eventually("the pod is not replaced", holds).await;
     }
 
     /// Runs a command in the server's container of an ordinal; what it printed.

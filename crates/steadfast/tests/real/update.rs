@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testbed::images::POSTGRES_15;
 
 use super::scene::DB;
-use super::{Bench, PATIENCE, exercise, is_ready, kubelet_bench};
+use super::{Bench, exercise, is_ready, kubelet_bench};
 
 /// A bench on the shared cluster.
 pub(crate) async fn bench() -> Option<Arc<Bench>> {
@@ -24,9 +24,7 @@ pub(crate) fn revision(number: usize) -> Value {
 
 /// Waits until the Database is Ready for what is stored now.
 pub(crate) async fn ready(bench: &Bench, what: &str) {
-    if let Err(last) = bench.until(DB, PATIENCE, is_ready).await {
-        panic!("{what}: {:#}\n{}", last["status"], bench.describe().await);
-    }
+    bench.must(DB, what, is_ready).await;
 }
 
 /// Names of everything that the Database is made of.

@@ -24,6 +24,17 @@ pub(crate) struct Tally {
     pub(crate) longest_gap: Duration,
 }
 
+impl Tally {
+    /// Says it in the test's output.
+    pub(crate) fn tell(&self, what: &str) {
+        eprintln!(
+            "{what}: {} writes acknowledged, none lost, longest gap {:.1} s",
+            self.acknowledged.len(),
+            self.longest_gap.as_secs_f32()
+        );
+    }
+}
+
 impl Writer {
     /// Makes the table, and starts writing into it. The client reads its password anew for each
     /// session, as an application does whose Secret is mounted.

@@ -3,7 +3,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sim::world::World;
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use tokio_postgres::Client;
+
+pub(crate) use super::session::ask;
+use super::session::connect;
 
 /// The bytes of a Secret's key, as text; empty when there is none.
 pub(crate) fn secret(world: &World, name: &str, key: &str) -> String {
@@ -21,16 +24,11 @@ pub(crate) fn encoded(value: &str) -> String {
 pub(crate) async fn login(
     world: &World,
     service: &str,
-    (user, password, database): (&str, &str, &str),
+    credentials: (&str, &str, &str),
 ) -> Result<Client, String> {
     let host = format!("{service}.default.svc.cluster.local");
     let stream = world.dial(&host, 5432).map_err(|error| error.to_string())?;
-    let mut config = Config::new();
-    config.user(user).password(password).dbname(database);
-    let connected = config.connect_raw(stream, NoTls).await;
-    let (client, connection) = connected.map_err(|error| said(&error))?;
-    tokio::spawn(connection);
-    Ok(client)
+    connect(stream, credentials).await
 }
 
 /// A session of the exercise's application with the password that its Secret holds.
@@ -43,19 +41,6 @@ pub(crate) async fn application(world: &World) -> Result<Client, String> {
 pub(crate) async fn superuser(world: &World) -> Result<Client, String> {
     let password = secret(world, "test-db-superuser", "password");
     login(world, "test-db", ("postgres", &password, "postgres")).await
-}
-
-/// Runs statements; answers the rows, columns joined by `|`, rows by `;`.
-pub(crate) async fn ask(client: &Client, sql: &str) -> Result<String, String> {
-    let messages = client.simple_query(sql).await.map_err(|error| said(&error))?;
-    let rows = messages.iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => {
-            let cells = (0..row.len()).map(|i| row.get(i).unwrap_or("NULL"));
-            Some(cells.collect::<Vec<_>>().join("|"))
-        }
-        _ => None,
-    });
-    Ok(rows.collect::<Vec<_>>().join(";"))
 }
 
 /// Writes rows that must never be lost.
@@ -74,10 +59,3 @@ pub(crate) async fn rows(world: &World) -> Result<String, String> {
 
 /// What [`rows`] must find.
 pub(crate) const ROWS: &str = "1|one;2|two";
-
-fn said(error: &tokio_postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(refusal) => format!("{} {}", refusal.code().code(), refusal.message()),
-        None => error.to_string(),
-    }
-}

@@ -19,6 +19,7 @@ pub(crate) mod logs;
 pub(crate) mod portrait;
 pub(crate) mod replicas;
 pub(crate) mod rules;
+pub(crate) mod session;
 pub(crate) mod storm;
 pub(crate) mod tap;
 
