@@ -16,7 +16,7 @@ const HERMETIC: &str = "STEADFAST_HERMETIC";
 
 /// Runs every step and ends with the table.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let mut steps = Steps::default();
+    let mut steps = Steps::new();
     add(&mut steps, root);
     steps.finish()
 }

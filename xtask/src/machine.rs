@@ -4,7 +4,6 @@
 //! with `SKIPPED` otherwise. What happened is said loudly at the end; with `--require-all` nothing
 //! may be skipped.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,7 +13,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
-use crate::step::{Outcome, Steps};
+use crate::step::{Job, Outcome, Steps};
 use crate::{check, tool};
 
 /// Makes a test fail, where it would stand aside for lack of a program.
@@ -30,35 +29,36 @@ pub(crate) struct MachineTest {
     pub(crate) needs: &'static str,
 }
 
-/// The test targets that `cargo xtask check` leaves out, wholly or in part.
+/// The test targets that `cargo xtask check` leaves out, wholly or in part. The longest first, so that
+/// none is left to run alone at the end.
 pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
-    MachineTest { package: "testbed", target: "control_plane", needs: CONTROL_PLANE },
-    MachineTest { package: "testbed", target: "lifetime", needs: CONTROL_PLANE },
+    MachineTest { package: "steadfast", target: "node_outages", needs: NODE },
+    MachineTest { package: "steadfast", target: "node_troubles", needs: NODE },
+    MachineTest { package: "steadfast", target: "real_cluster", needs: BOTH },
+    MachineTest { package: "steadfast", target: "real_permissions", needs: BOTH },
+    MachineTest { package: "steadfast", target: "node_crashes", needs: NODE },
+    MachineTest { package: "steadfast", target: "demo_template", needs: "PostgreSQL" },
+    MachineTest { package: "steadfast", target: "node_standbys", needs: NODE },
+    MachineTest { package: "steadfast", target: "node_database", needs: NODE },
+    MachineTest { package: "sim", target: "conformance", needs: CONTROL_PLANE },
+    MachineTest { package: "steadfast", target: "demo_ends", needs: "PostgreSQL" },
     MachineTest { package: "testbed", target: "node", needs: NODE },
     MachineTest { package: "testbed", target: "node_lifetime", needs: NODE },
     MachineTest { package: "testbed", target: "postgres_image", needs: NODE },
-    MachineTest { package: "testbed", target: "stand_in", needs: CONTROL_PLANE },
-    MachineTest { package: "sim", target: "conformance", needs: CONTROL_PLANE },
-    MachineTest { package: "sim", target: "kubectl", needs: "kubectl" },
-    MachineTest { package: "sim", target: "kubectl_forward", needs: "kubectl" },
-    MachineTest { package: "sim", target: "postgres_real", needs: "PostgreSQL" },
-    MachineTest { package: "sim", target: "standby_real", needs: "PostgreSQL" },
+    MachineTest { package: "localnode", target: "standby", needs: BOTH },
     MachineTest { package: "localnode", target: "lifecycle", needs: BOTH },
+    MachineTest { package: "testbed", target: "lifetime", needs: CONTROL_PLANE },
     MachineTest { package: "localnode", target: "lifetime", needs: BOTH },
     MachineTest { package: "localnode", target: "postgres", needs: BOTH },
-    MachineTest { package: "localnode", target: "standby", needs: BOTH },
-    MachineTest { package: "localnode", target: "simulated", needs: "PostgreSQL" },
+    MachineTest { package: "testbed", target: "control_plane", needs: CONTROL_PLANE },
     MachineTest { package: "steadfast", target: "demo", needs: "PostgreSQL and kubectl" },
-    MachineTest { package: "steadfast", target: "demo_ends", needs: "PostgreSQL" },
-    MachineTest { package: "steadfast", target: "demo_template", needs: "PostgreSQL" },
     MachineTest { package: "steadfast", target: "search_path", needs: "PostgreSQL" },
-    MachineTest { package: "steadfast", target: "real_cluster", needs: BOTH },
-    MachineTest { package: "steadfast", target: "real_permissions", needs: BOTH },
-    MachineTest { package: "steadfast", target: "node_database", needs: NODE },
-    MachineTest { package: "steadfast", target: "node_standbys", needs: NODE },
-    MachineTest { package: "steadfast", target: "node_troubles", needs: NODE },
-    MachineTest { package: "steadfast", target: "node_crashes", needs: NODE },
-    MachineTest { package: "steadfast", target: "node_outages", needs: NODE },
+    MachineTest { package: "sim", target: "postgres_real", needs: "PostgreSQL" },
+    MachineTest { package: "testbed", target: "stand_in", needs: CONTROL_PLANE },
+    MachineTest { package: "localnode", target: "simulated", needs: "PostgreSQL" },
+    MachineTest { package: "sim", target: "standby_real", needs: "PostgreSQL" },
+    MachineTest { package: "sim", target: "kubectl", needs: "kubectl" },
+    MachineTest { package: "sim", target: "kubectl_forward", needs: "kubectl" },
 ];
 
 const BOTH: &str = "a real control plane and PostgreSQL";
@@ -69,25 +69,37 @@ const CONTROL_PLANE: &str = "a real control plane";
 
 /// Runs the check and the tests of the machine.
 pub(crate) fn run(root: &Path, require_all: bool, skip_check: bool) -> Result<()> {
-    let mut steps = Steps::default();
+    let mut steps = Steps::new();
     if !skip_check {
         check::add(&mut steps, root);
     }
     steps.run("control plane programs", || control_plane(require_all));
-    for (target, tests) in by_target(MACHINE_TESTS) {
-        let packages: Vec<_> = tests.iter().map(|test| test.package).collect();
-        let needs = tests.first().map_or("", |test| test.needs);
-        let name = format!("{target} of {} ({needs})", packages.join(" and "));
-        steps.run(&name, || run_one(root, target, require_all));
-    }
+    let jobs = by_target(MACHINE_TESTS).into_iter().map(|(target, tests)| Job {
+        name: titled(target, &tests),
+        work: Box::new(move || run_one(root, target, require_all)),
+    });
+    steps.side_by_side(LANES, jobs.collect());
     steps.finish()
 }
 
+/// Test targets that run at a time. Each has a cluster of its own, which mostly waits.
+const LANES: usize = 2;
+
+fn titled(target: &str, tests: &[MachineTest]) -> String {
+    let packages: Vec<_> = tests.iter().map(|test| test.package).collect();
+    let needs = tests.first().map_or("", |test| test.needs);
+    format!("{target} of {} ({needs})", packages.join(" and "))
+}
+
 /// The tests of one target name, which run together: cargo selects by name over the whole workspace.
-fn by_target(tests: &[MachineTest]) -> BTreeMap<&str, Vec<MachineTest>> {
-    let mut targets: BTreeMap<&str, Vec<MachineTest>> = BTreeMap::new();
+/// In the order of the table.
+fn by_target(tests: &[MachineTest]) -> Vec<(&str, Vec<MachineTest>)> {
+    let mut targets: Vec<(&str, Vec<MachineTest>)> = Vec::new();
     for test in tests {
-        targets.entry(test.target).or_default().push(*test);
+        match targets.iter_mut().find(|(target, _)| *target == test.target) {
+            Some((_, same)) => same.push(*test),
+            None => targets.push((test.target, vec![*test])),
+        }
     }
     targets
 }
@@ -142,7 +154,7 @@ fn run_one(root: &Path, target: &str, require_all: bool) -> Result<Outcome> {
     drop(sender);
     let mut skipped = Vec::new();
     for line in lines {
-        println!("{line}");
+        println!("{target} | {line}");
         skipped.extend(skip_reason(&line));
     }
     let status = child.wait().context("wait for cargo test")?;
@@ -201,8 +213,8 @@ mod tests {
         let test = |package| MachineTest { package, target: "lifetime", needs: "" };
         let tests = [test("testbed"), test("localnode")];
         let targets = by_target(&tests);
-        assert_eq!(targets.keys().collect::<Vec<_>>(), [&"lifetime"]);
-        assert_eq!(targets["lifetime"].len(), 2);
+        assert_eq!(targets.len(), 1);
+        assert_eq!((targets[0].0, targets[0].1.len()), ("lifetime", 2));
     }
 
     #[test]

@@ -112,9 +112,10 @@ mod tests {
             (BANS, "bans\n"),
             ("crates/phased/clippy.toml", "bans\n"),
             ("crates/operators/clippy.toml", "bans\n"),
+            ("crates/foresight/clippy.toml", "bans\n"),
         ];
         assert_eq!(check_bans(&sample(&good)), []);
-        assert_eq!(check_bans(&sample(&good[..2])).len(), 1);
+        assert_eq!(check_bans(&sample(&good[..3])).len(), 1);
         let mut changed = good;
         changed[2].1 = "fewer bans\n";
         assert_eq!(check_bans(&sample(&changed)).len(), 1);
