@@ -21,6 +21,7 @@ struct Parts {
     set: Value,
     files: Value,
     secret: Option<Value>,
+    replication: Value,
 }
 
 /// One way to break the template.
@@ -111,6 +112,7 @@ async fn set_up(client: &Client, namespace: &str, parts: &Parts) {
     if let Some(secret) = &parts.secret {
         create(client, SECRET, namespace, secret).await;
     }
+    create(client, SECRET, namespace, &parts.replication).await;
     create(client, FILES, namespace, &parts.files).await;
     create(client, SET, namespace, &parts.set).await;
 }
@@ -158,6 +160,7 @@ async fn parts_of_the_operator(stage: &mut Stage) -> Parts {
         set: copy(&client, SET, "test-db").await,
         files: copy(&client, FILES, "test-db-config").await,
         secret: Some(copy(&client, SECRET, "test-db-superuser").await),
+        replication: copy(&client, SECRET, "test-db-replication").await,
     };
     // The volumes of the copies are empty and may be filled.
     parts.files["data"]["bootstrap"] = json!("allowed");
@@ -177,6 +180,7 @@ async fn each_broken_part_of_the_template_breaks_the_pod() {
             set: whole.set.clone(),
             files: whole.files.clone(),
             secret: whole.secret.clone(),
+            replication: whole.replication.clone(),
         };
         change(&mut parts);
         parts
