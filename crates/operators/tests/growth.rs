@@ -14,16 +14,24 @@ fn trouble(message: &str) -> Trouble {
     Trouble { fate: Fate::UserMustAct, reason: "Forbidden".to_owned(), message: message.to_owned() }
 }
 
-/// A world with a class that expands, growing from 10Gi to 20Gi.
+/// Three servers with a class that expands, growing from 10Gi to 20Gi.
 fn growing(expands: bool) -> World {
-    let mut world = three();
+    grow(three(), expands)
+}
+
+/// The same with one server.
+fn growing_one() -> World {
+    grow(World::ready(), true)
+}
+
+fn grow(mut world: World, expands: bool) -> World {
     let class = phased::ObjectId::new(operators::database::names::storage_class_kind(), "", "fast");
     world.store(
         &class,
         json!({"provisioner": "x", "allowVolumeExpansion": expands,
         "metadata": {}}),
     );
-    for ordinal in 0..3 {
+    for ordinal in 0..servers(&world) {
         let claim = world.names().claim(ordinal);
         world.meddle(&claim, |claim| claim["spec"]["storageClassName"] = json!("fast"));
     }
@@ -38,8 +46,12 @@ fn growing(expands: bool) -> World {
     world
 }
 
+fn servers(world: &World) -> u32 {
+    u32::try_from(world.root["spec"]["replicas"].as_u64().unwrap()).unwrap()
+}
+
 fn sizes(world: &World) -> Vec<String> {
-    let claims = (0..3).map(|n| &world.objects[&world.names().claim(n)]["spec"]);
+    let claims = (0..servers(world)).map(|n| &world.objects[&world.names().claim(n)]["spec"]);
     let set = &world.objects[&world.names().stateful_set()]["spec"]["volumeClaimTemplates"][0];
     let specs = claims.chain([&set["spec"]]);
     specs.map(|s| s["resources"]["requests"]["storage"].as_str().unwrap().to_owned()).collect()
@@ -64,6 +76,26 @@ fn pg_31_volumes_grow_and_no_pod_is_lost() {
         assert!(place(&claim) < delete);
     }
     assert!(delete < place("apply StatefulSet default/test-db"));
+}
+
+/// Ready speaks of this generation: never while a claim or the set still asks for the old size. Seen on
+/// a real node, with one server.
+#[test]
+fn pg_31_it_is_not_ready_for_a_size_that_is_not_asked_for() {
+    for mut world in [growing(true), growing_one()] {
+        for pass in 0..20 {
+            world.pass();
+            let status = &world.root["status"];
+            let current = status["observedGeneration"] == world.root["metadata"]["generation"];
+            if current && world.condition("Ready").0 == "True" {
+                let asked = sizes(&world);
+                assert!(asked.iter().all(|size| size == "20Gi"), "pass {pass}: {asked:?}");
+            }
+        }
+        world.settle_rolling();
+        assert!(sizes(&world).iter().all(|size| size == "20Gi"));
+        assert_eq!(world.story(), "Ready/True/AllChecksPassed");
+    }
 }
 
 #[test]

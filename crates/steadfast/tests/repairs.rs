@@ -128,6 +128,23 @@ fn g_58_an_edited_child_is_taken_back_and_the_event_names_the_manager() {
             "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: test-db, annotations: {example.com/note: mine}}, spec: {replicas: 3}}",
             "/spec/replicas",
         ),
+        // Another major version, which the spec would be refused for, is no more than another edit.
+        (
+            ("StatefulSet", NAME, "statefulsets/test-db"),
+            "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: test-db, annotations: {example.com/note: mine}}, spec: {template: {spec: {containers: [{name: postgres, image: 'postgres:17'}]}}}}",
+            "/spec/template/spec/containers/0/image",
+        ),
+        // What was written down about the data is no other hand's to change.
+        (
+            ("StatefulSet", NAME, "statefulsets/test-db"),
+            "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: test-db, annotations: {example.com/note: mine, steadfast.dev/database: other}}}",
+            "/metadata/annotations/steadfast.dev~1database",
+        ),
+        (
+            ("ConfigMap", "test-db-config", "configmaps/test-db-config"),
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: test-db-config, annotations: {example.com/note: mine}}, data: {system-identifier: '7999999999999999999'}}",
+            "/data/system-identifier",
+        ),
     ];
     for (at, yaml, field) in cases {
         simulate(move || async move {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::blueprint::Blueprint;
 use super::parameters::quoted;
-use super::sql;
+use super::{record, sql};
 
 /// Folder where the files are mounted.
 pub const FOLDER: &str = "/etc/steadfast";
@@ -19,8 +19,6 @@ pub const FOLDER: &str = "/etc/steadfast";
 pub const SOCKET_FOLDER: &str = "/var/run/postgresql";
 /// Key with the recorded system identifier, so that a lost status cannot lose it.
 pub const IDENTIFIER_KEY: &str = "system-identifier";
-/// Key with what the server calls itself.
-pub const IDENTITY_KEY: &str = "identity";
 /// Setting by which the server tells whose it is (fault catalogue PG-24).
 pub const IDENTITY_SETTING: &str = "steadfast.resource_uid";
 /// Setting by which a standby tells that its guard raised settings above those of the file.
@@ -70,7 +68,10 @@ pub fn config_map(blueprint: &Blueprint) -> Desired {
         ("pg_hba.conf", HOST_AUTHENTICATION.to_owned()),
         ("10-steadfast.sql", sql::bootstrap_script()),
         ("bootstrap", bootstrap.to_owned()),
-        (IDENTITY_KEY, blueprint.identity.clone()),
+        (record::DATABASE.key, blueprint.valid.database.clone()),
+        (record::USERNAME.key, blueprint.valid.username.clone()),
+        (record::IDENTITY.key, blueprint.identity.clone()),
+        (record::IMAGE.key, blueprint.valid.image.clone()),
         (PRIMARY_KEY, primary(blueprint)),
     ])
     .into_iter()

@@ -5,12 +5,13 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use phased::fact::{Question, Reply, Trouble};
 use phased::ladder::Finding;
-use phased::{Live, ObjectId, Observed};
+use phased::{Live, ObjectId, Observed, child};
 
 use super::api::{Database, DatabaseStatus};
-use super::blueprint::Blueprint;
+use super::blueprint::{self, Blueprint};
 use super::held::{self, Recorded};
 use super::names::Names;
+use super::record::Records;
 use super::valid::{self, Refusal};
 use super::verify::{self, Heard, Inspection, Target};
 use super::{config, labels, memory, names, services, verifying};
@@ -59,39 +60,47 @@ impl Context {
             held: Vec::new(),
             blueprint: None,
         };
+        let records = context.records();
         // The ConfigMap's record goes before the status, which anybody may edit and which is
-        // rebuilt from it (fault catalogue G-57).
-        if let Some(recorded) = context.written(config::IDENTIFIER_KEY) {
-            context.status.system_identifier = Some(recorded);
-        }
-        context.interpret();
+        // rebuilt from it (fault catalogue G-57); a record that somebody took over goes last.
+        let known = context.status.system_identifier.take();
+        context.status.system_identifier = records
+            .kept(config::IDENTIFIER_KEY)
+            .or(known)
+            .or_else(|| records.found(config::IDENTIFIER_KEY));
+        context.interpret(&records);
         context
     }
 
-    /// A value of the ConfigMap that lies there.
-    fn written(&self, key: &str) -> Option<String> {
-        let config = self.seen(&self.names.config_map())?;
-        let value = config.value.get("data")?.get(key)?.as_str()?;
-        (!value.is_empty()).then(|| value.to_owned())
+    /// The objects with the records, where they are there and ours.
+    pub fn records(&self) -> Records {
+        let owner = blueprint::owner(&self.names, self.observed.root.uid());
+        let ours = |id| self.seen(&id).filter(|live| child::foreign(live, &owner).is_none());
+        Records { set: ours(self.names.stateful_set()), config: ours(self.names.config_map()) }
     }
 
-    fn interpret(&mut self) {
-        let set = self.seen(&self.names.stateful_set());
-        let recorded = Recorded::read(set.as_ref());
+    fn interpret(&mut self, records: &Records) {
+        let recorded = Recorded::read(records);
         let spec = &self.observed.resource.spec;
         match valid::check(&self.names.name, spec) {
             Err(refusals) => self.refusals = refusals,
             Ok(valid) => {
                 let held = held::hold(valid, &recorded, &self.status, self.volume_exists());
                 self.held = held.findings;
-                self.blueprint = Some(self.draw(held.valid, held.growth, recorded));
+                self.blueprint = Some(self.draw(held.valid, held.growth, recorded, records));
                 self.learn_identifier();
                 self.learn_lost_slots();
             }
         }
     }
 
-    fn draw(&self, valid: valid::Valid, growth: Option<String>, recorded: Recorded) -> Blueprint {
+    fn draw(
+        &self,
+        valid: valid::Valid,
+        growth: Option<String>,
+        recorded: Recorded,
+        records: &Records,
+    ) -> Blueprint {
         let uid = self.observed.root.uid().to_owned();
         let identifier = self.status.system_identifier.clone();
         let accepted = self.observed.root.annotation(labels::ACCEPT_DATA_LOSS_ANNOTATION);
@@ -100,15 +109,12 @@ impl Context {
             count: self.count(valid.replicas),
             several: valid.replicas > 1 || self.pods().any(|(ordinal, _)| ordinal > 0),
             reseed: (1..valid.replicas)
-                .filter_map(|n| Some((n, self.written(&config::reseed_key(n))?)))
+                .filter_map(|n| Some((n, records.kept(&config::reseed_key(n))?)))
                 .collect(),
             growth,
             valid,
             cluster_domain: self.observed.settings.cluster_domain.clone(),
-            identity: recorded
-                .identity
-                .or_else(|| self.written(config::IDENTITY_KEY))
-                .unwrap_or_else(|| uid.clone()),
+            identity: recorded.identity.unwrap_or_else(|| uid.clone()),
             loss_accepted: identifier.is_some() && accepted == identifier.as_deref(),
             identifier,
             template_uid: recorded.template_uid.unwrap_or_else(|| uid.clone()),

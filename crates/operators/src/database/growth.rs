@@ -132,7 +132,16 @@ pub fn tend_claims(tending: &mut Tending<'_>, blueprint: &Blueprint) {
             "metadata": {"annotations": {RESOURCE_UID_ANNOTATION: blueprint.uid}},
             "spec": {"resources": {"requests": {"storage": size}}},
         });
-        tending.apply(&blueprint.kept(context.names.claim(ordinal), body));
+        let id = context.names.claim(ordinal);
+        tending.apply(&blueprint.kept(id.clone(), body));
+        if grows {
+            // Until the set's template says so too, this generation is not in force.
+            tending.work(
+                &reason::GROWING_VOLUMES,
+                &format!("{id} is asked to grow to {size}"),
+                &format!("{id} is not asked to grow to {size}"),
+            );
+        }
     }
 }
 

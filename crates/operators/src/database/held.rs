@@ -4,13 +4,13 @@
 //! only the facts can tell (fault catalogue PG-17, PG-32, PG-33, PG-46).
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use phased::Live;
 use phased::ladder::Finding;
 use phased::quantity::Quantity;
 
 use super::api::DatabaseStatus;
+use super::record::Records;
 use super::valid::Valid;
-use super::{image, labels, reason};
+use super::{image, labels, reason, record};
 
 /// What was recorded, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Recorded {
     pub database: Option<String>,
     /// Role that owns it.
     pub username: Option<String>,
-    /// Image of the running template.
+    /// Image that was last in force.
     pub image: Option<String>,
     /// Size in the claim template.
     pub size: Option<String>,
@@ -32,26 +32,18 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Reads the live StatefulSet.
-    pub fn read(set: Option<&Live>) -> Self {
-        let Some(live) = set else { return Self::default() };
-        let annotation = |key| live.annotation(key).map(str::to_owned);
+    /// Reads what was written down, and the claim template, which nobody can change in place.
+    pub fn read(records: &Records) -> Self {
         let mut recorded = Self {
-            database: annotation(labels::DATABASE_ANNOTATION),
-            username: annotation(labels::USERNAME_ANNOTATION),
-            identity: annotation(labels::IDENTITY_ANNOTATION),
+            database: records.read(record::DATABASE),
+            username: records.read(record::USERNAME),
+            identity: records.read(record::IDENTITY),
+            image: records.read(record::IMAGE),
             ..Self::default()
         };
-        let Some(spec) = live.read::<StatefulSet>().ok().and_then(|s| s.spec) else {
-            return recorded;
-        };
-        let containers = spec.template.spec.map(|p| p.containers).unwrap_or_default();
-        recorded.image = containers
-            .into_iter()
-            .find(|c| c.name == super::servers::SERVER_CONTAINER)
-            .and_then(|c| c.image);
-        let template = spec
-            .volume_claim_templates
+        let set = records.set.as_ref().and_then(|live| live.read::<StatefulSet>().ok());
+        let template = set
+            .and_then(|set| set.spec?.volume_claim_templates)
             .unwrap_or_default()
             .into_iter()
             .find(|t| t.metadata.name.as_deref() == Some("data"));

@@ -22,12 +22,6 @@ pub const ROLE_LABEL: &str = "steadfast.dev/role";
 pub const PRIMARY: &str = "primary";
 /// Role of the others.
 pub const STANDBY: &str = "standby";
-/// Annotation on the StatefulSet: the database that its data hold.
-pub const DATABASE_ANNOTATION: &str = "steadfast.dev/database";
-/// Annotation on the StatefulSet: the role that owns the database.
-pub const USERNAME_ANNOTATION: &str = "steadfast.dev/username";
-/// Annotation on the StatefulSet: what the server calls itself, checked by verification.
-pub const IDENTITY_ANNOTATION: &str = "steadfast.dev/identity";
 
 /// Label with the software's name.
 pub const NAME_LABEL: &str = "app.kubernetes.io/name";

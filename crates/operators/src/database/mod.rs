@@ -33,6 +33,7 @@ pub mod parameters;
 pub mod phases;
 pub mod provisioning;
 pub mod reason;
+pub mod record;
 pub mod remedy;
 pub mod replication;
 pub mod report;

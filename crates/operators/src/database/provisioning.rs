@@ -314,7 +314,7 @@ fn provide_servers(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     if let Some(live) = context.seen(&desired.id)
         && live.deletion_time().is_none()
         && phased::child::foreign(&live, &blueprint.owner()).is_none()
-        && outgrown(&Recorded::read(Some(&live)), blueprint, context)
+        && outgrown(&Recorded::read(&context.records()), blueprint, context)
     {
         // The watch may be late: that there is no volume is read before anything rests on it.
         if let Sight::Unasked(question) = context.sight(&context.names.data_claim()) {

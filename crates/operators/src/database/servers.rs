@@ -15,6 +15,7 @@ use super::blueprint::Blueprint;
 use super::config::{self, FOLDER, SOCKET_FOLDER};
 use super::labels::{self, CONFIG_ANNOTATION, RESOURCE_UID_ANNOTATION, TEMPLATE_ANNOTATION};
 use super::names::PORT;
+use super::record;
 use super::secrets::{PASSWORD_KEY, SUPERUSER_ROLE};
 use super::services::PORT_NAME;
 
@@ -40,9 +41,10 @@ pub fn stateful_set(blueprint: &Blueprint) -> Desired {
     let names = &blueprint.names;
     let valid = &blueprint.valid;
     let annotations = json!({
-        labels::DATABASE_ANNOTATION: valid.database,
-        labels::USERNAME_ANNOTATION: valid.username,
-        labels::IDENTITY_ANNOTATION: blueprint.identity,
+        record::DATABASE.annotation: valid.database,
+        record::USERNAME.annotation: valid.username,
+        record::IDENTITY.annotation: blueprint.identity,
+        record::IMAGE.annotation: valid.image,
     });
     let spec = json!({
         "replicas": blueprint.count,

@@ -57,7 +57,9 @@ pub fn outcome(climb: &Climb) -> Outcome {
             stuck: false,
         },
         Verdict::Done => {
-            let message = format!("{} is done", climb.phase);
+            let above = phases::LADDER.rungs.get(climb.index + 1);
+            let next = above.map_or("", |rung| rung.doc.phase);
+            let message = format!("{} waits for nothing more; {next} follows", climb.phase);
             at(&Finding::new(&reason::ADVANCING, message), true, false)
         }
         Verdict::Working(finding) | Verdict::Waiting { finding, .. } => at(finding, true, false),
