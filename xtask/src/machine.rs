@@ -38,6 +38,7 @@ pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "steadfast", target: "real_permissions", needs: BOTH },
     MachineTest { package: "steadfast", target: "node_crashes", needs: NODE },
     MachineTest { package: "steadfast", target: "demo_template", needs: "PostgreSQL" },
+    MachineTest { package: "steadfast", target: "node_compared", needs: NODE },
     MachineTest { package: "steadfast", target: "node_standbys", needs: NODE },
     MachineTest { package: "steadfast", target: "node_database", needs: NODE },
     MachineTest { package: "sim", target: "conformance", needs: CONTROL_PLANE },
