@@ -19,7 +19,7 @@ use crate::{check, tool};
 /// Makes a test fail, where it would stand aside for lack of a program.
 const REQUIRE_ALL: &str = "STEADFAST_REQUIRE_ALL";
 
-/// A test target that needs programs of the machine.
+/// A test target that needs programs of the machine, or more of its time than the check may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineTest {
     pub(crate) package: &'static str,
@@ -32,6 +32,8 @@ pub(crate) struct MachineTest {
 /// The test targets that `cargo xtask check` leaves out, wholly or in part. The longest first, so that
 /// none is left to run alone at the end.
 pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
+    MachineTest { package: "steadfast", target: "foresight", needs: TIME },
+    MachineTest { package: "steadfast", target: "foresight_real", needs: BOTH },
     MachineTest { package: "steadfast", target: "node_outages", needs: NODE },
     MachineTest { package: "steadfast", target: "node_troubles", needs: NODE },
     MachineTest { package: "steadfast", target: "real_cluster", needs: BOTH },
@@ -67,6 +69,8 @@ const BOTH: &str = "a real control plane and PostgreSQL";
 const NODE: &str = "a real control plane, and root and packages for a node";
 
 const CONTROL_PLANE: &str = "a real control plane";
+
+const TIME: &str = "minutes of processor time; the check runs a quarter";
 
 /// Runs the check and the tests of the machine.
 pub(crate) fn run(root: &Path, require_all: bool, skip_check: bool) -> Result<()> {

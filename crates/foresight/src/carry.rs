@@ -39,7 +39,7 @@ impl Stage {
             Step::Delete(step) => self.delete(step),
             Step::Finalizer(step) => self.finalizer(step),
             Step::Act(action) => {
-                self.done.push(action.name);
+                self.done.push(action.clone());
                 self.log.push(Happening::Acted {
                     name: action.name,
                     gate: action.gate,

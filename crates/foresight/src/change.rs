@@ -2,7 +2,7 @@
 //!
 //! Must not show what a Secret holds, nor bookkeeping that says nothing to a person.
 
-use phased::child::INTENT_ANNOTATION;
+use phased::child::{INTENT_ANNOTATION, TEMPLATE_ANNOTATION};
 use phased::compare::Path;
 use phased::stored::{self, Matching};
 use serde::Serialize;
@@ -30,6 +30,13 @@ pub struct Change {
 pub fn between(kind: &str, before: &Value, after: &Value) -> Vec<Change> {
     let mut walk = Walk { secret: kind == "Secret", found: Vec::new() };
     walk.values(Some(before), Some(after), &Path::default(), "");
+    // The digest of a template follows from the rest of it, and says nothing beside that.
+    let digest = format!("spec.template.metadata.annotations[{TEMPLATE_ANNOTATION}]");
+    let rest =
+        |change: &Change| change.field.starts_with("spec.template.") && change.field != digest;
+    if walk.found.iter().any(rest) {
+        walk.found.retain(|change| change.field != digest);
+    }
     walk.found
 }
 
@@ -210,6 +217,22 @@ mod tests {
         let before = json!({"metadata": {"resourceVersion": "1"}, "spec": {"tolerations": []}});
         let after = json!({"metadata": {"resourceVersion": "2", "generation": 4}, "spec": {}});
         assert_eq!(told("Pod", &before, &after), [""; 0]);
+    }
+
+    #[test]
+    fn the_digest_of_a_template_is_told_only_where_nothing_else_is() {
+        let set = |image: &str, digest: &str| {
+            json!({"spec": {"template": {"metadata": {"annotations":
+                {"steadfast.dev/template": digest}}, "spec": {"image": image}}}})
+        };
+        assert_eq!(
+            told("StatefulSet", &set("a", "1"), &set("b", "2")),
+            ["spec.template.spec.image: a > b"]
+        );
+        assert_eq!(
+            told("StatefulSet", &set("a", "1"), &set("a", "2")),
+            ["spec.template.metadata.annotations[steadfast.dev/template]: 1 > 2"]
+        );
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! What becomes of each child, from its first state to its last.
+//!
+//! What Kubernetes' own controllers make on the way (pods of a set, their claims) is told with the
+//! pods and the storage; what the controller then writes on it is a part of its making.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -8,6 +11,7 @@ use crate::change::{self, Change};
 use crate::course::Course;
 use crate::happening::{Happening, Wrote};
 use crate::words::named;
+use crate::workload::What;
 
 /// What becomes of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -49,8 +53,16 @@ pub fn all(course: &Course) -> Vec<Child> {
     let stage = &course.stage;
     let mut written: BTreeMap<String, Vec<&Wrote>> = BTreeMap::new();
     let mut order = Vec::new();
+    let mut made = BTreeSet::new();
     for happening in &stage.log {
-        if let Happening::Wrote(wrote) = happening {
+        if let Happening::Moved(moved) = happening
+            && moved.what == What::Made
+        {
+            made.insert(&moved.id);
+        }
+        if let Happening::Wrote(wrote) = happening
+            && !made.contains(&wrote.id)
+        {
             let name = named(&wrote.id);
             if !written.contains_key(&name) {
                 order.push(name.clone());

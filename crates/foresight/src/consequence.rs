@@ -1,14 +1,13 @@
-//! What an edit leads to, read off the log of a course.
+//! What an edit leads to for pods and clients, read off the log of a course.
 
-use phased::ObjectId;
+use phased::{Live, ObjectId};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::change;
-use crate::happening::{Happening, Wrote};
+use crate::happening::Happening;
 use crate::stage::Stage;
-use crate::words::{folded, named};
-use crate::workload::{Move, What};
+use crate::words::named;
+use crate::workload::What;
 
 /// Pods of a workload that restart, start or go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -105,11 +104,14 @@ fn rolled_at_once(stage: &Stage) -> Vec<Restart> {
 /// The StatefulSet that a pod is called after.
 fn workload_of(pod: &ObjectId, stage: &Stage) -> String {
     let stem = pod.name.rsplit_once('-').map_or(pod.name.as_str(), |(stem, _)| stem);
-    let set = stage
-        .world
-        .of_kind("StatefulSet")
-        .find(|(id, _)| id.namespace == pod.namespace && id.name == stem);
-    set.map_or_else(|| format!("pods {stem}-*"), |(id, _)| named(id))
+    set_of(pod, stage).map_or_else(|| format!("pods {stem}-*"), |(id, _)| named(id))
+}
+
+/// The StatefulSet that a pod is called after, if it is there at the end.
+pub(crate) fn set_of<'a>(pod: &ObjectId, stage: &'a Stage) -> Option<(&'a ObjectId, &'a Live)> {
+    let (stem, _) = pod.name.rsplit_once('-')?;
+    let mut sets = stage.world.of_kind("StatefulSet");
+    sets.find(|(id, _)| id.namespace == pod.namespace && id.name == stem)
 }
 
 /// The fields of a workload's template that change, in one line.
@@ -147,85 +149,4 @@ pub fn interruptions(stage: &Stage) -> Vec<Interruption> {
             while_missing: reach.missing.clone(),
         })
         .collect()
-}
-
-/// Claims to which the same happens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Storage {
-    /// What happens: `made, 10Gi, class fast`, `grown from 10Gi to 20Gi`, `deleted`.
-    pub what: String,
-    /// The claims, in order.
-    pub claims: Vec<String>,
-}
-
-/// Volumes that are made, grown or deleted.
-pub fn storage(stage: &Stage) -> Vec<Storage> {
-    let mut told: Vec<Storage> = Vec::new();
-    for happening in &stage.log {
-        let (id, what) = match happening {
-            Happening::Moved(moved) if moved.id.kind.kind == CLAIM => {
-                (&moved.id, made(moved, stage))
-            }
-            Happening::Wrote(wrote) if wrote.id.kind.kind == CLAIM => match claim(wrote) {
-                Some(what) => (&wrote.id, what),
-                None => continue,
-            },
-            _ => continue,
-        };
-        match told.iter_mut().find(|one| one.what == what) {
-            Some(one) => one.claims.push(named(id)),
-            None => told.push(Storage { what, claims: vec![named(id)] }),
-        }
-    }
-    told
-}
-
-const CLAIM: &str = "PersistentVolumeClaim";
-
-fn made(moved: &Move, stage: &Stage) -> String {
-    let spec = stage.world.get(&moved.id).map_or(Value::Null, |live| live.value["spec"].clone());
-    let class = spec["storageClassName"].as_str();
-    let class = class.map_or("the default class".to_owned(), |class| format!("class {class}"));
-    format!("made, {}, {class}", size(&spec))
-}
-
-fn size(spec: &Value) -> String {
-    let size = &spec["resources"]["requests"]["storage"];
-    size.as_str().unwrap_or("size unknown").to_owned()
-}
-
-fn claim(wrote: &Wrote) -> Option<String> {
-    match (&wrote.before, &wrote.after) {
-        (Some(_), None) => Some("deleted".to_owned()),
-        (Some(before), Some(after)) => {
-            let (old, new) = (size(&before.value["spec"]), size(&after.value["spec"]));
-            (old != new).then(|| format!("{GROWN} from {old} to {new}"))
-        }
-        (None, _) => Some("made".to_owned()),
-    }
-}
-
-const GROWN: &str = "grown";
-
-/// What cannot be undone.
-pub fn lasting(stage: &Stage) -> Vec<String> {
-    let mut told = Vec::new();
-    for one in storage(stage) {
-        let claims = folded(&one.claims, 4);
-        if one.what == "deleted" {
-            told.push(format!("the data of {claims} go"));
-        } else if one.what.starts_with(GROWN) {
-            told.push(format!("what is {} cannot shrink again ({claims})", one.what));
-        }
-    }
-    for happening in &stage.log {
-        if let Happening::Wrote(wrote) = happening
-            && wrote.id.kind.kind == "Secret"
-            && wrote.after.is_none()
-        {
-            told.push(format!("the passwords of {} go", named(&wrote.id)));
-        }
-    }
-    told
 }

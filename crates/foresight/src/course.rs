@@ -46,7 +46,7 @@ impl Course {
     /// Goes on until something must be read, or the end.
     pub fn run(&mut self) -> Progress<End> {
         while self.passes < PASSES {
-            let before = self.stage.seen.root.value.clone();
+            let before = self.stage.seen.root.clone();
             let decision = match self.stage.pass() {
                 Progress::Needs(questions) => return Progress::Needs(questions),
                 Progress::Done(decision) => decision,
@@ -60,7 +60,8 @@ impl Course {
                 }
                 return Progress::Done(End::Asks(decision.open));
             }
-            let changed = !decision.plan.steps.is_empty() || self.stage.seen.root.value != before;
+            let changed =
+                !decision.plan.steps.is_empty() || self.stage.seen.root.value != before.value;
             if changed || decision.plan.wake == Wake::Now && self.idle < PATIENCE {
                 self.idle = if changed { 0 } else { self.idle + 1 };
                 continue;

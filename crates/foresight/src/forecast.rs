@@ -9,10 +9,11 @@ use serde_json::Value;
 
 use crate::change::Change;
 use crate::child::{self, Child};
-use crate::consequence::{self, Interruption, Restart, Storage};
+use crate::consequence::{self, Interruption, Restart};
 use crate::course::{Course, End};
 use crate::happening::Happening;
 use crate::stage::Stage;
+use crate::storage::{self, Storage};
 use crate::words::named;
 
 /// What becomes of a resource.
@@ -165,7 +166,7 @@ impl Forecast {
             (true, false) => Outcome::Changed,
         };
         let frozen = edit.frozen.iter().map(|field| format!("{field} cannot change afterwards"));
-        let lasting = consequence::lasting(stage).into_iter().chain(frozen).collect();
+        let lasting = storage::lasting(stage).into_iter().chain(frozen).collect();
         Self {
             resource: named(&stage.resource()),
             source,
@@ -174,7 +175,7 @@ impl Forecast {
             edit: edit.changes,
             pods: consequence::restarts(stage),
             service: consequence::interruptions(stage),
-            storage: consequence::storage(stage),
+            storage: storage::storage(stage),
             outside: actions(stage),
             lasting,
             phases: phases(stage),

@@ -11,7 +11,7 @@
 //! | playing a controller | [`stage`], [`course`], `carry` |
 //! | what the server makes of an apply | [`apply`], [`storing`] |
 //! | Kubernetes' own controllers | [`workload`], [`pod`], [`world`] |
-//! | a forecast as data | [`forecast`], [`child`], [`consequence`], [`service`], [`happening`] |
+//! | a forecast as data | [`forecast`], [`child`], [`consequence`], [`storage`], [`service`], [`happening`] |
 //! | children as they are declared | [`rendering`] |
 //! | an explanation as data | [`explanation`], [`next`], [`overdue`], [`told`], [`history`] |
 //! | fields that differ | [`change`] |
@@ -40,6 +40,7 @@ pub mod rendering;
 pub mod schema;
 pub mod service;
 pub mod stage;
+pub mod storage;
 pub mod storing;
 pub mod told;
 pub mod words;

@@ -151,11 +151,11 @@ fn conflict(message: &str) -> String {
     format!("fields that another manager owns would change ({causes}).")
 }
 
-/// No server could be reached.
-pub fn unreachable(address: &str, why: &str) -> Mistake {
+/// No server could be reached; `without` ends the next step where the command can do without one.
+pub fn unreachable(address: &str, why: &str, without: &str) -> Mistake {
     Mistake::new(
         format!("No API server answers at {address}: {why}."),
-        "Check `kubectl cluster-info` and KUBECONFIG, or use --offline.",
+        format!("Check `kubectl cluster-info` and KUBECONFIG{without}."),
     )
 }
 

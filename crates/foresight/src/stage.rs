@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use phased::fact::{Answer, Question, Reach, Reply};
-use phased::{Live, ObjectId, Plan, Seen, StepTrouble, Subject};
+use phased::step::Action;
+use phased::{Live, ObjectId, Past, Plan, Seen, StepTrouble, Subject};
 use serde_json::Value;
 
 use crate::happening::Happening;
@@ -54,7 +55,10 @@ pub struct Stage {
     outside: Outside,
     told: BTreeMap<Question, Answer>,
     pub(crate) found: BTreeMap<ObjectId, Live>,
-    pub(crate) done: Vec<&'static str>,
+    /// The snapshot of the beginning.
+    begun: Seen,
+    /// Actions that were carried out.
+    pub(crate) done: Vec<Action>,
     /// Objects that were deleted from above their dependants, as they were, without status.
     pub(crate) orphaning: BTreeMap<ObjectId, Value>,
     /// What was supposed of the outside, in words.
@@ -69,6 +73,7 @@ pub struct Stage {
 impl Stage {
     /// A stage for `seen`, whose `objects` are all that is known of the cluster.
     pub fn new(subject: &'static dyn Subject, mut seen: Seen, outside: Outside) -> Self {
+        let begun = seen.clone();
         let world = World::of(std::mem::take(&mut seen.objects));
         let mut workloads = Workloads::default();
         workloads.learn(&world);
@@ -81,6 +86,7 @@ impl Stage {
             outside,
             told: BTreeMap::new(),
             found: BTreeMap::new(),
+            begun,
             done: Vec::new(),
             orphaning: BTreeMap::new(),
             supposed: BTreeSet::new(),
@@ -177,7 +183,8 @@ impl Stage {
                 Heard::answer(Ok(Reply::Reached))
             }
             Question::Sql(request) => {
-                match self.subject.suppose(&self.seen, question, &self.done) {
+                let past = Past { seen: &self.begun, done: &self.done };
+                match self.subject.suppose(&self.seen, question, &past) {
                     Some(reply) => {
                         let host = &request.host;
                         self.supposed.insert(format!("the server at {host} answers as it should"));

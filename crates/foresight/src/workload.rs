@@ -117,7 +117,7 @@ fn adopt(world: &mut World, id: &ObjectId, live: &Live, now: Timestamp) {
         .map(|(pod, state)| (pod.clone(), state.clone()))
         .collect();
     for (pod, state) in pods {
-        let mut value = state.value;
+        let mut value = state.value.clone();
         value["metadata"]["ownerReferences"] = json!([{
             "apiVersion": "apps/v1", "kind": "StatefulSet", "name": id.name, "uid": live.uid(),
             "controller": true, "blockOwnerDeletion": true,

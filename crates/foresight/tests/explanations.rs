@@ -131,6 +131,7 @@ fn several_resources_end_with_one_line() {
     let text = shown(&all);
     let last = text.lines().last().unwrap();
     assert_eq!(last, "2 resources: 1 ready, 1 on the way.");
+    assert_snapshot!(text);
 }
 
 #[test]

@@ -13,6 +13,8 @@ use crate::{compare, digest, ownership};
 
 /// Annotation with the digest of the last applied intent: tells that we stopped declaring a field.
 pub const INTENT_ANNOTATION: &str = "steadfast.dev/intent";
+/// Annotation on a pod template: digest of the rest of it, by which a pod tells what it is made from.
+pub const TEMPLATE_ANNOTATION: &str = "steadfast.dev/template";
 /// Label of everything that this operator makes.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Its value.
@@ -76,8 +78,12 @@ pub struct Drift {
 impl Desired {
     /// The intent with its own digest in the annotation.
     pub fn sealed(&self) -> Value {
+        self.sealed_with(&digest::of(&self.intent))
+    }
+
+    fn sealed_with(&self, digest: &str) -> Value {
         let mut intent = self.intent.clone();
-        intent["metadata"]["annotations"][INTENT_ANNOTATION] = json!(digest::of(&self.intent));
+        intent["metadata"]["annotations"][INTENT_ANNOTATION] = json!(digest);
         intent
     }
 
@@ -109,9 +115,10 @@ impl Desired {
     /// or an admission webhook. Sending it again would change nothing (fault catalogue G-28); the
     /// runner tells of it when it writes.
     fn change(&self, live: &Live, owner: &Owner) -> Option<(String, Option<Drift>)> {
-        let is_sent = live.annotation(INTENT_ANNOTATION) == Some(&digest::of(&self.intent));
+        let digest = digest::of(&self.intent);
+        let is_sent = live.annotation(INTENT_ANNOTATION) == Some(&digest);
         let not_kept = |path: &Path| is_sent && is_held_by(live, path, &owner.manager);
-        let field = compare::difference_but(&self.sealed(), &live.value, &not_kept)?;
+        let field = compare::difference_but(&self.sealed_with(&digest), &live.value, &not_kept)?;
         let field_text = field.spelled(&live.value);
         match live.annotation(INTENT_ANNOTATION) {
             Some(_) if is_sent => {

@@ -12,6 +12,7 @@ use crate::ladder::LadderDoc;
 use crate::object::{KindRef, Live, ObjectId};
 use crate::observed::Observed;
 use crate::plan::Plan;
+use crate::step::Action;
 
 /// One kind of custom resource and its decisions.
 pub trait Controller: Send + Sync + 'static {
@@ -47,14 +48,32 @@ pub trait Controller: Send + Sync + 'static {
     fn unreadable(root: &Live, error: &str, settings: &Settings, now: jiff::Timestamp) -> Plan;
 
     /// The reply that a question to the application gets once all is as the plan of this snapshot
-    /// wants it, for forecasts: they cannot ask. `done` names the actions that were carried out on
-    /// the way. `None` where nothing can be supposed; a forecast ends there.
-    fn suppose(_: &Observed<Self::Resource>, _: &Question, _done: &[&str]) -> Option<Reply> {
+    /// wants it, for forecasts: they cannot ask. What the application holds follows from where the
+    /// forecast began and from what it has done since. `None` where nothing can be supposed; a
+    /// forecast ends there.
+    fn suppose(_: &Observed<Self::Resource>, _: &Question, _: &Past<'_>) -> Option<Reply> {
         None
     }
 
     /// Decides when a pass could not even be observed or panicked: the status tells the trouble.
     fn troubled(root: &Live, trouble: &Trouble, now: jiff::Timestamp) -> Plan;
+}
+
+/// What lies behind a forecast when it supposes a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Past<'a> {
+    /// The snapshot where the forecast began: the resource as it is to be, with the status that it had,
+    /// and the objects as they were.
+    pub seen: &'a Observed<()>,
+    /// Actions that were carried out on the way, in order.
+    pub done: &'a [Action],
+}
+
+impl Past<'_> {
+    /// Whether an action of that name was carried out.
+    pub fn did(&self, name: &str) -> bool {
+        self.done.iter().any(|action| action.name == name)
+    }
 }
 
 /// The field manager of a controller.

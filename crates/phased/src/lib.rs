@@ -48,7 +48,7 @@ pub mod stored;
 pub mod subject;
 pub mod wake;
 
-pub use controller::{Controller, Settings, Trigger, Want, Watch};
+pub use controller::{Controller, Past, Settings, Trigger, Want, Watch};
 pub use fact::{Answer, Facts, Question, Reply, Trouble};
 pub use ladder::{Ladder, Rung, Verdict};
 pub use object::{KindRef, Live, ObjectId};

@@ -3,9 +3,12 @@
 //! Must not interpret a kind's own fields; controllers do that with Kubernetes' own types.
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -76,13 +79,26 @@ impl fmt::Display for ObjectId {
 
 /// An object as the server last showed it.
 ///
-/// `Debug` prints identity only, since the value may hold a Secret's data.
+/// Snapshots, looks and forecasts hand it on many times, so a clone shares what was read; nobody can
+/// change it. `Debug` prints identity only, since the value may hold a Secret's data.
 #[derive(Clone, PartialEq)]
-pub struct Live {
+pub struct Live(Arc<State>);
+
+/// What was read of an object.
+#[derive(PartialEq)]
+pub struct State {
     /// The whole object. Secrets' `data` are present only for objects that the controller wants.
     pub value: Value,
     /// Its metadata, read once.
     pub metadata: ObjectMeta,
+}
+
+impl Deref for Live {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
 }
 
 impl Live {
@@ -91,9 +107,8 @@ impl Live {
     /// # Errors
     /// When `metadata` is missing or malformed.
     pub fn new(value: Value) -> Result<Self, serde_json::Error> {
-        let metadata =
-            serde_json::from_value(value.get("metadata").cloned().unwrap_or(Value::Null))?;
-        Ok(Self { value, metadata })
+        let metadata = ObjectMeta::deserialize(value.get("metadata").unwrap_or(&Value::Null))?;
+        Ok(Self(Arc::new(State { value, metadata })))
     }
 
     /// The uid; empty only for an object that no server has stored.

@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 
-use crate::controller::{Controller, Want, Watch};
+use crate::controller::{Controller, Past, Want, Watch};
 use crate::fact::{Question, Reply};
 use crate::ladder::LadderDoc;
 use crate::object::{KindRef, Live};
@@ -29,7 +29,7 @@ pub trait Subject: Send + Sync {
     /// Its decision; that for an unreadable resource, if the root does not parse.
     fn plan(&self, seen: &Seen) -> Plan;
     /// The reply that it hopes for; see [`Controller::suppose`].
-    fn suppose(&self, seen: &Seen, question: &Question, done: &[&str]) -> Option<Reply>;
+    fn suppose(&self, seen: &Seen, question: &Question, past: &Past<'_>) -> Option<Reply>;
 }
 
 /// The subject that a controller is.
@@ -68,13 +68,13 @@ impl<C: Controller> Subject for Of<C> {
         }
     }
 
-    fn suppose(&self, seen: &Seen, question: &Question, done: &[&str]) -> Option<Reply> {
-        C::suppose(&parsed::<C>(seen).ok()?, question, done)
+    fn suppose(&self, seen: &Seen, question: &Question, past: &Past<'_>) -> Option<Reply> {
+        C::suppose(&parsed::<C>(seen).ok()?, question, past)
     }
 }
 
 fn parsed<C: Controller>(seen: &Seen) -> Result<Observed<C::Resource>, String> {
-    let resource = serde_json::from_value(seen.root.value.clone()).map_err(|e| e.to_string())?;
+    let resource = seen.root.read().map_err(|error| error.to_string())?;
     Ok(Observed {
         resource,
         root: seen.root.clone(),

@@ -82,7 +82,7 @@ enum Carried {
 pub(crate) async fn pass<C: Controller>(means: &Means, id: &ObjectId) -> End {
     let Some(root) = means.store.get(id) else { return End::Gone };
     let root = root.as_ref().clone();
-    let view = match serde_json::from_value::<C::Resource>(root.value.clone()) {
+    let view = match root.read::<C::Resource>() {
         Ok(resource) => Observed {
             resource,
             objects: means.store.select(&C::wants(&root)),

@@ -57,6 +57,20 @@ impl ApiError {
     }
 }
 
+/// What begins the words of a request that got no answer.
+pub const UNREACHED: &str = "the API server cannot be reached: ";
+
+/// The innermost cause, which says what happened, without the number that the system gives it.
+pub fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let text = cause.to_string();
+    let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
+    text.trim_end_matches('.').to_lowercase()
+}
+
 /// Sorts an error of the client.
 pub fn classify(error: kube::Error) -> ApiError {
     match error {
@@ -70,7 +84,7 @@ pub fn classify(error: kube::Error) -> ApiError {
         other => ApiError::of(
             Fate::WorldMayHeal,
             "Unreachable",
-            format!("the API server cannot be reached: {other}"),
+            format!("{UNREACHED}{}", root_cause(&other)),
         ),
     }
 }

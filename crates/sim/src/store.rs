@@ -109,6 +109,22 @@ impl Store {
         })
     }
 
+    /// Objects of one kind and namespace whose names begin with that of `prefix`, in key order.
+    pub fn named<'a>(
+        &'a self,
+        prefix: &Key,
+    ) -> impl Iterator<Item = (&'a Key, &'a Value)> + use<'a> {
+        let from = prefix.clone();
+        let within = move |key: &Key| {
+            key.name.starts_with(&from.name)
+                && key.namespace == from.namespace
+                && key.plural == from.plural
+                && key.group == from.group
+        };
+        let all = self.objects.range(prefix.clone()..).take_while(move |(key, _)| within(key));
+        all.map(|(key, value)| (key, value.as_ref()))
+    }
+
     /// Every object.
     pub fn all(&self) -> impl Iterator<Item = (&Key, &Value)> {
         self.objects.iter().map(|(key, value)| (key, value.as_ref()))

@@ -17,7 +17,7 @@ use crate::reply::{self, Broken};
 use crate::request::Form;
 use crate::status::Failure;
 use crate::store::Change;
-use crate::verbs::{Selection, shown};
+use crate::verbs::Selection;
 
 /// How often a quiet watch gets a bookmark.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -235,8 +235,7 @@ impl Watching {
         let objects: Vec<Value> = core
             .store
             .list(kind.storage_group(), &kind.plural, namespace.as_deref())
-            .map(|(_, object)| shown(&kind, object))
-            .filter(|object| self.plan.selection.matches(object))
+            .filter_map(|(_, object)| self.plan.selection.pick(&kind, object))
             .collect();
         for object in objects {
             self.push(core, "ADDED", object);
@@ -250,10 +249,7 @@ impl Watching {
 
     fn event(&self, change: &Change) -> Option<(&'static str, Value)> {
         let pick = |object: &Option<Arc<Value>>| {
-            object
-                .as_ref()
-                .map(|object| shown(&self.plan.kind, object))
-                .filter(|object| self.plan.selection.matches(object))
+            object.as_ref().and_then(|object| self.plan.selection.pick(&self.plan.kind, object))
         };
         match (pick(&change.before), pick(&change.after)) {
             (None, None) => None,

@@ -7,7 +7,7 @@ mod watch;
 use std::process::ExitCode;
 
 use foresight::explanation::{self, Explanation};
-use foresight::mistake::{self, Mistake};
+use foresight::mistake::Mistake;
 use foresight::page::{self, Page};
 use foresight::stage::{Outside, Progress, Stage};
 use foresight::words::named;
@@ -31,25 +31,36 @@ pub struct Target {
     pub namespace: String,
 }
 
+impl Target {
+    /// What the command line means, in all namespaces.
+    ///
+    /// # Errors
+    /// When it means nothing.
+    pub fn of(options: &Explain) -> Result<Self, Mistake> {
+        let (kind, name) = match (options.what.split_once('/'), &options.name) {
+            (Some((kind, name)), None) => (kind, Some(name.to_owned())),
+            (None, name) => (options.what.as_str(), name.clone()),
+            (Some(_), Some(_)) => {
+                let next = "Write KIND/NAME or KIND NAME.";
+                return Err(Mistake::new("The name is given twice.", next));
+            }
+        };
+        Ok(Self { row: kinds::named(kind)?, name, namespace: String::new() })
+    }
+}
+
 /// Explains.
 ///
 /// # Errors
 /// When something cannot be read, or does not exist.
 pub fn explain(options: &Explain) -> anyhow::Result<ExitCode> {
-    let (kind, name) = match (options.what.split_once('/'), &options.name) {
-        (Some((kind, name)), None) => (kind, Some(name.to_owned())),
-        (None, name) => (options.what.as_str(), name.clone()),
-        (Some(_), Some(_)) => {
-            let next = "Write KIND/NAME or KIND NAME.";
-            return Err(Mistake::new("The name is given twice.", next).into());
-        }
-    };
-    let row = kinds::named(kind)?;
+    let mut target = Target::of(options)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let link = Link::real(&options.access).await?;
-        let namespace = if options.all_namespaces { String::new() } else { link.namespace.clone() };
-        let target = Target { row, name, namespace };
+        let link = Link::real(&options.access, "").await?;
+        if !options.all_namespaces {
+            target.namespace.clone_from(&link.namespace);
+        }
         let settings = options.horizon.settings();
         if options.watch {
             return watch::watch(&link, &target, &settings, options.all).await;
@@ -65,7 +76,7 @@ pub fn explain(options: &Explain) -> anyhow::Result<ExitCode> {
 }
 
 /// Explanations as a page, the summary last.
-pub(crate) fn page_of(told: &[Explanation], all: bool) -> Page {
+pub fn page_of(told: &[Explanation], all: bool) -> Page {
     let mut page = Page::new(all);
     for one in told {
         page::explanation::add(&mut page, one);
@@ -188,7 +199,7 @@ fn read_trouble(link: &Link, target: &Target, error: &ApiError) -> Mistake {
             "The cluster does not accept your credentials.",
             "Log in again, or name another context with --context.",
         ),
-        _ => mistake::unreachable(&link.address, &trouble.message),
+        _ => link.silent(&trouble.message),
     }
 }
 

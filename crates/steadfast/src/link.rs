@@ -6,12 +6,16 @@ use std::time::Duration;
 use foresight::mistake::{self, Mistake, Refusal};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use runner::clock::{Clock, SystemClock};
+use runner::trouble::{UNREACHED, root_cause};
 use runner::view::Viewer;
 use serde_json::json;
 use sim::world::World;
 
 use crate::args::foresight::Access;
 use crate::manifests;
+
+/// What a command says that can do without a cluster.
+pub const OFFLINE: &str = ", or use --offline";
 
 /// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,6 +29,8 @@ pub struct Link {
     pub namespace: String,
     /// Where it is, for messages.
     pub address: String,
+    /// What the command can do without it, as the end of a next step.
+    pub without: &'static str,
     /// The time there.
     pub clock: Arc<dyn Clock>,
     /// The world behind it, when it is only thought of.
@@ -32,15 +38,16 @@ pub struct Link {
 }
 
 impl Link {
-    /// The cluster of the kubeconfig, or the one that this process runs in.
+    /// The cluster of the kubeconfig, or the one that this process runs in. `without` ends the next step
+    /// of whoever has none, such as [`OFFLINE`].
     ///
     /// # Errors
     /// When none is configured.
-    pub async fn real(access: &Access) -> Result<Self, Mistake> {
+    pub async fn real(access: &Access, without: &'static str) -> Result<Self, Mistake> {
         let mut config = config(access).await.map_err(|why| {
             Mistake::new(
                 format!("No cluster is configured: {why}."),
-                "Set KUBECONFIG or give --kubeconfig and --context, or use --offline.",
+                format!("Set KUBECONFIG or give --kubeconfig and --context{without}."),
             )
         })?;
         config.default_retry = false;
@@ -52,7 +59,7 @@ impl Link {
                 "Check the kubeconfig.",
             )
         })?;
-        Ok(Self { address, ..Self::to(client, &namespace) })
+        Ok(Self { address, without, ..Self::to(client, &namespace) })
     }
 
     /// The cluster behind a client.
@@ -61,6 +68,7 @@ impl Link {
             viewer: Viewer::new(client, PATIENCE),
             namespace: namespace.to_owned(),
             address: "the cluster".to_owned(),
+            without: "",
             clock: Arc::new(SystemClock),
             thought: None,
         }
@@ -99,6 +107,12 @@ impl Link {
         }
     }
 
+    /// That no server answers, and why.
+    pub fn silent(&self, why: &str) -> Mistake {
+        let why = why.strip_prefix(UNREACHED).unwrap_or(why);
+        mistake::unreachable(&self.address, why, self.without)
+    }
+
     /// What the client says of a failed call.
     ///
     /// # Errors
@@ -110,7 +124,7 @@ impl Link {
                 reason: status.reason.clone(),
                 message: status.message.clone(),
             }),
-            other => Err(mistake::unreachable(&self.address, &root_cause(&other))),
+            other => Err(self.silent(&root_cause(&other))),
         }
     }
 }
@@ -129,16 +143,4 @@ async fn config(access: &Access) -> Result<kube::Config, String> {
         return kube::Config::from_kubeconfig(&options).await.map_err(|error| words(&error));
     }
     kube::Config::infer().await.map_err(|error| words(&error))
-}
-
-/// The innermost cause, which says what happened.
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    let text = cause.to_string();
-    // The number of an error of the system says nothing to a person.
-    let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
-    text.trim_end_matches('.').to_lowercase()
 }

@@ -17,7 +17,8 @@ use futures::StreamExt;
 use serde::Serialize;
 
 use crate::args::foresight::{Output, Plan};
-use crate::link::Link;
+use crate::link::{Link, OFFLINE};
+use crate::manifest::Document;
 use crate::{manifest, output};
 
 pub use edit::Manner;
@@ -51,23 +52,30 @@ pub fn plan(options: &Plan) -> anyhow::Result<ExitCode> {
         let link = if options.offline {
             Link::thought(options.access.namespace.as_deref())?
         } else {
-            Link::real(&options.access).await?
+            Link::real(&options.access, OFFLINE).await?
         };
-        let manager = options.field_manager.as_deref();
-        let manner = Manner::new(options.server_side, options.force_conflicts, manager);
-        let given = options.access.namespace.as_deref();
-        let (tasks, others) = tasks(documents, &link, given)?;
-        show(&link, tasks, others, (&manner, options)).await
+        let mut print = |page: &Page| {
+            output::text("\n");
+            output::page(page);
+        };
+        show(&link, documents, options, &mut print).await
     })?;
     Ok(ExitCode::from(summary.exit_code()))
 }
 
-async fn show(
+/// Foresees what the documents lead to, and prints each page as soon as it is known, the summary last.
+///
+/// # Errors
+/// When a document cannot be meant as it stands, or something cannot be read.
+pub async fn show(
     link: &Link,
-    tasks: Vec<Task>,
-    others: usize,
-    (manner, options): (&Manner, &Plan),
+    documents: Vec<Document>,
+    options: &Plan,
+    print: &mut dyn FnMut(&Page),
 ) -> anyhow::Result<Summary> {
+    let manager = options.field_manager.as_deref();
+    let manner = &Manner::new(options.server_side, options.force_conflicts, manager);
+    let (tasks, others) = tasks(documents, link, options.access.namespace.as_deref())?;
     let quiet = tasks.len() > MANY && !options.all;
     let settings = options.horizon.settings();
     let stores = look::gather(link, &tasks).await?;
@@ -88,8 +96,7 @@ async fn show(
                 } else if !(quiet && unchanged) {
                     let mut page = Page::new(options.all);
                     page::forecast::add(&mut page, &forecast);
-                    output::text("\n");
-                    output::page(&page);
+                    print(&page);
                 }
             }
             Err(failure) => {
@@ -102,8 +109,7 @@ async fn show(
     if options.output == Output::Text {
         let mut page = Page::new(false);
         summary.show(&mut page);
-        output::text("\n");
-        output::page(&page);
+        print(&page);
     } else {
         let answers = Answers { forecasts: &forecasts, failures, summary: summary.sentence() };
         output::data(options.output, &answers)?;

@@ -3,8 +3,9 @@
 use super::{Page, Style};
 use crate::change::Change;
 use crate::child::{Child, Fate};
-use crate::consequence::{Interruption, Restart, Storage};
+use crate::consequence::{Interruption, Restart};
 use crate::forecast::{Forecast, Outcome, Said};
+use crate::storage::Storage;
 use crate::words::{count, folded, sentence};
 
 /// The most items of a list before it is folded.

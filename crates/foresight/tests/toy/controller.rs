@@ -9,8 +9,8 @@ use phased::quantity::Quantity;
 use phased::rollout::{self, Rollout};
 use phased::step::{Action, Apply, Expect};
 use phased::{
-    Controller, KindRef, Live, Observed, Plan, Question, Reason, Settings, Step, Trigger, Wake,
-    Want, Watch,
+    Controller, KindRef, Live, Observed, Past, Plan, Question, Reason, Settings, Step, Trigger,
+    Wake, Want, Watch,
 };
 use serde_json::{Value, json};
 
@@ -101,12 +101,12 @@ impl Controller for Widget {
         judge.state(phase, verdict)
     }
 
-    fn suppose(observed: &Observed<Value>, _: &Question, done: &[&str]) -> Option<Reply> {
+    fn suppose(observed: &Observed<Value>, _: &Question, past: &Past<'_>) -> Option<Reply> {
         if observed.resource["spec"]["mystery"] == true {
             return None;
         }
         let served = observed.root.value["status"]["served"] == true;
-        let exists = served || done.contains(&"create-role");
+        let exists = served || past.did("create-role");
         let rows = if exists { vec![vec![Some("t".to_owned())]] } else { Vec::new() };
         Some(Reply::Sql(SqlOutcome::Rows(vec![rows])))
     }

@@ -19,6 +19,8 @@ pub const FOLDER: &str = "/etc/steadfast";
 pub const SOCKET_FOLDER: &str = "/var/run/postgresql";
 /// Key with the recorded system identifier, so that a lost status cannot lose it.
 pub const IDENTIFIER_KEY: &str = "system-identifier";
+/// Key with the server's settings.
+pub const SETTINGS_KEY: &str = "postgresql.conf";
 /// Setting by which the server tells whose it is (fault catalogue PG-24).
 pub const IDENTITY_SETTING: &str = "steadfast.resource_uid";
 /// Setting by which a standby tells that its guard raised settings above those of the file.
@@ -64,7 +66,7 @@ const FOR_STANDBYS: [(&str, &str); 3] =
 pub fn config_map(blueprint: &Blueprint) -> Desired {
     let bootstrap = if blueprint.may_bootstrap() { "allowed" } else { "refused" };
     let mut data = BTreeMap::from([
-        ("postgresql.conf", server_settings(blueprint)),
+        (SETTINGS_KEY, server_settings(blueprint)),
         ("pg_hba.conf", HOST_AUTHENTICATION.to_owned()),
         ("10-steadfast.sql", sql::bootstrap_script()),
         ("bootstrap", bootstrap.to_owned()),
@@ -107,7 +109,7 @@ pub fn restart_digest(blueprint: &Blueprint) -> String {
 }
 
 /// `postgresql.conf`: the settings, then what verification reads back.
-fn server_settings(blueprint: &Blueprint) -> String {
+pub(super) fn server_settings(blueprint: &Blueprint) -> String {
     let mut text = String::from("# Written by steadfast; edits are taken back.\n");
     text.push_str(&settings(blueprint));
     let digest = restart_digest(blueprint);
@@ -117,6 +119,17 @@ fn server_settings(blueprint: &Blueprint) -> String {
     }
     let _ = writeln!(text, "include_if_exists = {}", quoted(STANDBY_FILE));
     text
+}
+
+/// Whether one of the settings that a standby must not have lower than its primary is lower in the second
+/// file than in the first.
+pub(super) fn is_lowered(before: &str, after: &str) -> bool {
+    let number = |file: &str, name: &str| -> Option<u64> {
+        let mut lines = file.lines().filter_map(|line| line.split_once(" = "));
+        let (_, value) = lines.find(|(setting, _)| *setting == name)?;
+        value.trim_matches('\'').parse().ok()
+    };
+    ORDERED.iter().any(|(name, _)| number(after, name) < number(before, name))
 }
 
 /// The settings in the order of their names; the operator's own cannot be replaced, for

@@ -14,8 +14,6 @@ pub const ACCEPT_DATA_LOSS_ANNOTATION: &str = "steadfast.dev/accept-data-loss";
 pub const RESOURCE_UID_ANNOTATION: &str = "steadfast.dev/resource-uid";
 /// Annotation on the pod template: digest of the settings that need a restart.
 pub const CONFIG_ANNOTATION: &str = "steadfast.dev/config";
-/// Annotation on the pod template: digest of the rest of it, by which a pod tells what it is made from.
-pub const TEMPLATE_ANNOTATION: &str = "steadfast.dev/template";
 /// Label on pods: the part that the server plays, [`PRIMARY`] or [`STANDBY`].
 pub const ROLE_LABEL: &str = "steadfast.dev/role";
 /// Role of ordinal 0.

@@ -62,7 +62,7 @@ use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
 use phased::ladder::{Climb, LadderDoc, Stand, Verdict};
 use phased::plan::{EventNote, Transition};
 use phased::{
-    Controller, KindRef, Live, ObjectId, Observed, Plan, Question, Reply, Settings, Stands,
+    Controller, KindRef, Live, ObjectId, Observed, Past, Plan, Question, Reply, Settings, Stands,
     Trigger, Trouble, Wake, Want, Watch,
 };
 
@@ -161,8 +161,12 @@ impl Controller for DatabaseController {
         state(&context, &climb)
     }
 
-    fn suppose(observed: &Observed<Database>, question: &Question, done: &[&str]) -> Option<Reply> {
-        supposed::reply(&Context::read(observed), question, done)
+    fn suppose(
+        observed: &Observed<Database>,
+        question: &Question,
+        past: &Past<'_>,
+    ) -> Option<Reply> {
+        supposed::reply(&Context::read(observed), question, past)
     }
 
     fn may_delete_data(resource: &Database) -> bool {

@@ -7,13 +7,13 @@
 //! spec, or every database restarts with the upgrade (fault catalogue G-64). Golden digests in
 //! `tests/golden` hold it to that.
 
-use phased::child::Desired;
+use phased::child::{Desired, TEMPLATE_ANNOTATION};
 use phased::{Live, digest};
 use serde_json::{Value, json};
 
 use super::blueprint::Blueprint;
 use super::config::{self, FOLDER, SOCKET_FOLDER};
-use super::labels::{self, CONFIG_ANNOTATION, RESOURCE_UID_ANNOTATION, TEMPLATE_ANNOTATION};
+use super::labels::{self, CONFIG_ANNOTATION, RESOURCE_UID_ANNOTATION};
 use super::names::PORT;
 use super::record;
 use super::secrets::{PASSWORD_KEY, SUPERUSER_ROLE};

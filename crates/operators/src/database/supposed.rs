@@ -4,8 +4,8 @@
 //! bootstrap; once the actions are done, or for a Database that has served, all is well. Must stay
 //! in step with what [`super::verify`] reads.
 
-use phased::Question;
-use phased::fact::{Reply, SqlOutcome};
+use phased::fact::{Reply, SqlOutcome, SqlText};
+use phased::{Live, Past, Question};
 
 use super::blueprint::Blueprint;
 use super::context::Context;
@@ -19,10 +19,10 @@ const NEW_IDENTIFIER: &str = "0";
 type Rows = Vec<Vec<Option<String>>>;
 
 /// The reply that is hoped for; `None` for questions that are not of the verification.
-pub(super) fn reply(context: &Context, question: &Question, done: &[&str]) -> Option<Reply> {
+pub(super) fn reply(context: &Context, question: &Question, past: &Past<'_>) -> Option<Reply> {
     let (blueprint, target) = (context.blueprint.as_ref()?, context.target()?);
     let served = context.status.system_identifier.is_some();
-    let has = |action: &str| served || done.contains(&action);
+    let has = |action: &str| served || past.did(action);
     let (role, database) = (has("create-role"), has("create-database"));
     let identity = identity(context, blueprint);
     let owner = row(database.then(|| target.username.clone()).into_iter().map(Some));
@@ -33,12 +33,13 @@ pub(super) fn reply(context: &Context, question: &Question, done: &[&str]) -> Op
         let role =
             row(role.then(|| [Some("t".to_owned()), Some("-1".to_owned())]).into_iter().flatten());
         let mut rows = vec![identity, owner, mark, role];
-        rows.extend(replication(context, blueprint, done));
+        rows.extend(replication(context, blueprint, past));
         SqlOutcome::Rows(rows)
     } else if *question == target.replication_login() {
         refused("42501")
-    } else if blueprint.standbys().any(|n| *question == target.standby(n)) {
-        SqlOutcome::Rows(vec![identity, row([None, Some("f".to_owned())])])
+    } else if let Some(n) = blueprint.standbys().find(|n| *question == target.standby(*n)) {
+        let raised = is_raised(context, blueprint, past, n).then(|| "on".to_owned());
+        SqlOutcome::Rows(vec![identity, row([raised, Some("f".to_owned())])])
     } else if *question == target.probe() {
         match (role, database) {
             (false, _) => refused("28P01"),
@@ -51,23 +52,59 @@ pub(super) fn reply(context: &Context, question: &Question, done: &[&str]) -> Op
     Some(Reply::Sql(outcome))
 }
 
-/// Role, slots and senders: what was there for the servers of the last status, and what was made since.
-/// A standby whose pod is there streams.
-fn replication(context: &Context, blueprint: &Blueprint, done: &[&str]) -> [Rows; 3] {
-    let recorded = context.status.replicas.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-    let served = context.status.system_identifier.is_some();
-    let yes = || Some("t".to_owned());
-    let role = served && recorded > 1 || done.contains(&replication::ACTIONS[0]);
-    let slot = |n: &u32| served && recorded > *n || done.contains(&replication::ACTIONS[2]);
-    let slots = blueprint.standbys().filter(slot);
+/// Role, slots and senders: what was there for the servers that the forecast began with, and what was
+/// done since. A standby whose pod is there streams.
+fn replication(context: &Context, blueprint: &Blueprint, past: &Past<'_>) -> [Rows; 3] {
+    let truth = |holds: bool| Some(if holds { "t" } else { "f" }.to_owned());
+    let role = servers(past) > 1 || past.did(replication::ACTIONS[0]);
+    let slots = (1..servers(past).max(blueprint.valid.replicas)).filter(|n| has_slot(past, *n));
+    let slot = |n: u32| {
+        let active = truth(context.pod(n).is_some());
+        vec![Some(names::slot(n)), active, Some("reserved".to_owned())]
+    };
     let senders = blueprint.standbys().filter(|n| context.pod(*n).is_some());
     [
-        if role { row([yes(), yes()]) } else { Vec::new() },
-        slots.map(|n| vec![Some(names::slot(n)), yes(), Some("reserved".to_owned())]).collect(),
+        if role { row([truth(true), truth(true)]) } else { Vec::new() },
+        slots.map(slot).collect(),
         senders
             .map(|n| vec![Some(context.names.pod(n).name), Some("streaming".to_owned())])
             .collect(),
     ]
+}
+
+/// How many servers the Database had when the forecast began; none before it has served.
+fn servers(past: &Past<'_>) -> u32 {
+    let status = &past.seen.root.value["status"];
+    let replicas = status["replicas"].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+    if status["systemIdentifier"].is_string() { replicas } else { 0 }
+}
+
+/// Whether the slot of an ordinal exists: by the last action about it, else by what there was.
+fn has_slot(past: &Past<'_>, ordinal: u32) -> bool {
+    let made = [SqlText::plain(sql::create_slot(ordinal))];
+    let dropped = [SqlText::plain(sql::drop_slot(ordinal))];
+    let last = past.done.iter().rev().find_map(|action| match &action.request.statements[..] {
+        statements if *statements == made => Some(true),
+        statements if *statements == dropped => Some(false),
+        _ => None,
+    });
+    last.unwrap_or(ordinal < servers(past))
+}
+
+/// Whether a standby runs with settings that its guard raised: it was made on the way, while the primary
+/// still ran with higher ones.
+fn is_raised(context: &Context, blueprint: &Blueprint, past: &Past<'_>, ordinal: u32) -> bool {
+    let (Some(standby), Some(primary)) = (context.pod(ordinal), context.pod(0)) else {
+        return false;
+    };
+    let before = past.seen.object(&context.names.pod(ordinal));
+    let is_new = before.is_none_or(|before| before.uid() != standby.uid());
+    let made = |pod: &Live| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let config = past.seen.object(&context.names.config_map());
+    let old = config.and_then(|config| config.value["data"][config::SETTINGS_KEY].as_str());
+    is_new
+        && made(standby) < made(primary)
+        && old.is_some_and(|old| config::is_lowered(old, &config::server_settings(blueprint)))
 }
 
 fn probed(target: &Target, mut rows: Vec<Rows>) -> SqlOutcome {

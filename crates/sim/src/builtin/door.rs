@@ -218,7 +218,9 @@ impl<'a> Door<'a> {
         reason: &str,
         message: &str,
     ) -> Option<Value> {
-        let events = self.core.store.list(EVENTS.group, EVENTS.plural, Some(namespace));
+        // Events are named after what they are about.
+        let events =
+            self.core.store.named(&key(EVENTS, namespace, &format!("{}.", field::name(about))));
         let same = |event: &&Value| {
             event["involvedObject"]["uid"] == field::uid(about)
                 && event["reason"] == reason

@@ -5,6 +5,7 @@
 
 mod accounts;
 pub(crate) mod admission;
+mod changes;
 mod claims;
 mod disruption_budget;
 mod door;
@@ -18,12 +19,14 @@ mod retry;
 mod services;
 mod stateful_set;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::Core;
+use changes::Changes;
 
 pub use model::{Model, Speeds, Switch};
 
@@ -48,7 +51,7 @@ struct Slot {
 /// State of the built-in controllers that is not in the store.
 pub struct Builtin {
     slots: Vec<Slot>,
-    seen: u64,
+    changes: Changes,
     /// Set from outside where something has changed that is not in the store.
     pub(crate) disturbed: Arc<AtomicBool>,
     /// Settings, faults and the outside world of the controllers; tests change it freely.
@@ -75,7 +78,12 @@ impl Builtin {
             .into_iter()
             .map(|controller| Slot { controller, due: None, wake: None })
             .collect();
-        Builtin { slots, seen: 0, disturbed: Arc::default(), model: Model::new(seed) }
+        Builtin {
+            slots,
+            changes: Changes::default(),
+            disturbed: Arc::default(),
+            model: Model::new(seed),
+        }
     }
 
     /// Runs whatever is due; returns when the next thing is.
@@ -106,20 +114,15 @@ impl Builtin {
 
     /// Schedules the controllers that watch what has changed.
     fn notice(&mut self, core: &Core) {
-        let version = core.store.version();
-        if version == self.seen {
+        let changed = self.changes.plurals(core);
+        if changed.as_ref().is_some_and(BTreeSet::is_empty) {
             return;
         }
-        let changed: Option<std::collections::BTreeSet<String>> = core
-            .store
-            .since(self.seen)
-            .map(|changes| changes.map(|change| change.key.plural.clone()).collect());
-        self.seen = version;
         let now = core.now();
         for slot in &mut self.slots {
             let watches = slot.controller.watches();
             let concerned = changed.as_ref().is_none_or(|changed| {
-                watches.contains(&"*") || watches.iter().any(|one| changed.contains(*one))
+                watches.contains(&"*") || watches.iter().any(|one| changed.contains(one))
             });
             if concerned && slot.due.is_none() {
                 slot.due = Some(now + self.model.reaction());

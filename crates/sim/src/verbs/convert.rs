@@ -17,9 +17,14 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),
 ];
 
+/// Whether fields of `kind` are stored under other names than they are shown.
+pub(super) fn renames(kind: &Kind) -> bool {
+    kind.group == "events.k8s.io"
+}
+
 /// The form in which an object of `kind` is stored.
 pub(super) fn stored(kind: &Kind, mut object: Value) -> Value {
-    if kind.group == "events.k8s.io" {
+    if renames(kind) {
         rename(&mut object, |(new, old)| (new, old));
         object["apiVersion"] = json!("v1");
     }
@@ -29,7 +34,7 @@ pub(super) fn stored(kind: &Kind, mut object: Value) -> Value {
 /// A stored object in the version of `kind`.
 pub(crate) fn shown(kind: &Kind, stored: &Value) -> Value {
     let mut object = stored.clone();
-    if kind.group == "events.k8s.io" {
+    if renames(kind) {
         rename(&mut object, |(new, old)| (old, new));
         // The old API always shows these two, the new one only when they say something.
         if let Some(map) = object.as_object_mut() {

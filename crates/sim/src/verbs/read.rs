@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
+use super::convert::renames;
 use super::shown;
 use crate::cluster::Core;
 use crate::kind::Kind;
@@ -24,6 +25,18 @@ impl Selection {
     /// Whether an object, in the version that is asked for, is selected.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         self.labels.matches(object) && self.fields.matches(object)
+    }
+
+    /// A stored object in the version of `kind`, if it is selected. What is left out is not copied: most
+    /// lists and watches are about few of many objects.
+    pub(crate) fn pick(&self, kind: &Kind, stored: &Value) -> Option<Value> {
+        if !self.labels.matches(stored) {
+            return None;
+        }
+        if renames(kind) {
+            return Some(shown(kind, stored)).filter(|object| self.fields.matches(object));
+        }
+        self.fields.matches(stored).then(|| shown(kind, stored))
     }
 }
 
@@ -86,9 +99,9 @@ impl Core {
         let after = token.map(|token| token.after).unwrap_or_default();
         let mut selected = objects
             .iter()
-            .filter(|(key, _)| place(key) > after)
-            .map(|(key, object)| (place(key), shown(kind, object)))
-            .filter(|(_, object)| selection.matches(object));
+            .map(|(key, object)| (place(key), object))
+            .filter(|(place, _)| *place > after)
+            .filter_map(|(place, object)| Some((place, selection.pick(kind, object)?)));
         let mut items = Vec::new();
         let mut last = String::new();
         while page.limit == 0 || items.len() < page.limit {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use foresight::course::{Course, End};
-use foresight::mistake::{self, Mistake};
+use foresight::mistake::Mistake;
 use foresight::rendering;
 use foresight::stage::{Outside, Progress, Stage};
 use foresight::words::named;
@@ -43,12 +43,12 @@ pub(crate) async fn gather(link: &Link, tasks: &[Task]) -> Result<Stores, Mistak
 pub(crate) fn unread(link: &Link, unread: &runner::view::Unread) -> Mistake {
     let kind = unread.kind.plural;
     match unread.trouble.reason.as_str() {
-        "Unreachable" | "Timeout" => mistake::unreachable(&link.address, &unread.trouble.message),
+        "Unreachable" | "Timeout" => link.silent(&unread.trouble.message),
         "Forbidden" => Mistake::new(
             format!("You may not list {kind} in namespace {}.", unread.namespace),
             format!(
-                "Ask for that permission, or use --offline. The server says: {}",
-                unread.trouble.message
+                "Ask for that permission{}. The server says: {}",
+                link.without, unread.trouble.message
             ),
         ),
         _ => Mistake::new(unread.to_string(), "Try again in a moment."),

@@ -29,9 +29,14 @@ impl Place {
 
     /// Writes a file; answers its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        self.write_bytes(name, text.as_bytes())
+    }
+
+    /// Writes a file of anything; answers its path.
+    pub(crate) fn write_bytes(&self, name: &str, bytes: &[u8]) -> String {
         let path = self.0.path().join(name);
         std::fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
-        std::fs::write(&path, text).expect("a file");
+        std::fs::write(&path, bytes).expect("a file");
         path.to_str().expect("a plain path").to_owned()
     }
 

@@ -90,6 +90,7 @@ fn mistakes_in_files_are_one_sentence_and_a_next_step() {
         ("spaced.yaml", &TEST_DB.replace("name: test-db", "name: test-db\n  namespace: shop")),
         ("folder/notes.txt", "x"),
     ]);
+    place.write_bytes("binary.yaml", b"\xff\xfe\x00");
     let mut all = String::new();
     for words in [
         "plan --offline -f typo.yaml",
@@ -101,6 +102,7 @@ fn mistakes_in_files_are_one_sentence_and_a_next_step() {
         "plan --offline -f half.yaml",
         "plan --offline -f empty.yaml",
         "plan --offline -f missing.yaml",
+        "plan --offline -f binary.yaml",
         "plan --offline -f folder",
         "plan --offline -n default -f spaced.yaml",
         "plan --offline",
@@ -128,7 +130,7 @@ fn a_dump_of_a_live_object_is_planned_with_a_note() {
     let place = Place::new(&[("dump.yaml", &format!("{dump}status:\n  phase: Ready\n"))]);
     let planned = call(&place, &["plan", "--offline", "-f", "dump.yaml"]);
     assert_eq!(planned.code, 2);
-    assert!(planned.output.contains("note: The manifest is a dump of a live object; left out:"));
+    assert_snapshot!(planned.output.lines().take(6).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
@@ -136,8 +138,11 @@ fn clusters_that_are_not_there_or_do_not_allow_are_told_apart() {
     let place = Place::new(&[("test-db.yaml", TEST_DB), ("empty", "")]);
     let nobody = place.kubeconfig("http://127.0.0.1:9");
     let gone = call(&place, &["plan", "--kubeconfig", &nobody, "-f", "test-db.yaml"]);
-    let unset = call(&place, &["explain", "database", "--kubeconfig", "no-such-file"]);
-    assert_snapshot!(format!("{}{}", told_after_summary(&gone), told(&unset)));
+    let unset = call(&place, &["plan", "--kubeconfig", "no-such-file", "-f", "test-db.yaml"]);
+    let silent = call(&place, &["explain", "database", "--kubeconfig", &nobody]);
+    let unknown = call(&place, &["explain", "database", "--kubeconfig", "no-such-file"]);
+    let all = [told_after_summary(&gone), told(&unset), told(&silent), told(&unknown)];
+    assert_snapshot!(all.join("\n"));
     let (forbidden, secrets, absent, nowhere, none, elsewhere) = with_cluster(|cluster| {
         let config = place.write("kubeconfig", &cluster.kubeconfig());
         let on = |words: &[&str]| call(&place, &[words, &["--kubeconfig", &config]].concat());

@@ -29,7 +29,7 @@ fn of_the_server() -> Vec<Sample> {
                 json!(""),
             ],
         ),
-        ("replicas", vec![json!(1), json!(0), json!(99), json!("one")]),
+        ("replicas", vec![json!(1), json!(2), json!(3), json!(0), json!(99), json!("one")]),
         ("databaseName", vec![json!("mydb"), json!("other"), json!("pg_own")]),
         ("username", vec![json!("admin"), json!("someone"), json!("postgres")]),
         (

@@ -1,14 +1,12 @@
 //! Applies for real what was foreseen, and compares.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastrand::Rng;
-use foresight::change;
 use foresight::child::Fate;
-use foresight::forecast::{Forecast, Outcome};
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use foresight::forecast::Forecast;
 use serde_json::{Value, json};
 use sim::world::World;
 use steadfast::embedded::SimClock;
@@ -17,16 +15,17 @@ use steadfast::manifest::Document;
 use steadfast::plan::{self, Manner};
 
 use crate::drawn;
+use crate::picture::{KINDS, Objects, Picture, differences, foretold};
 use crate::support::history::History;
-use crate::support::{Bench, LONG, NAME, Operator, TEST_DB};
+use crate::support::kubectl;
+use crate::support::{Bench, LONG, NAME, Operator, TEST_DB, replicas};
 
-/// Kinds of children.
-const KINDS: [&str; 5] = ["StatefulSet", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim"];
 /// What must not change any more for a world to be settled.
-const SETTLED: [&str; 7] = [
+const SETTLED: [&str; 8] = [
     "databases",
     "statefulsets",
     "services",
+    "poddisruptionbudgets",
     "configmaps",
     "secrets",
     "persistentvolumeclaims",
@@ -62,15 +61,6 @@ pub(crate) struct Verdict {
     pub(crate) shape: String,
     /// How it differs from the truth, if it does.
     pub(crate) miss: Option<String>,
-}
-
-/// What is compared.
-#[derive(Debug, Default, PartialEq)]
-struct Picture {
-    refused: bool,
-    children: BTreeSet<String>,
-    pods: Vec<String>,
-    phases: Vec<String>,
 }
 
 impl Trial {
@@ -138,6 +128,27 @@ impl Trial {
         (truth != told).then(|| format!("told {told:?}\n  true {truth:?}"))
     }
 
+    /// From one server to three, to two, to one, each foreseen and made: how it differs, if it does, and
+    /// what each says of actions and volumes. At the end the slots that are left.
+    pub(crate) async fn scale(&mut self) -> (Vec<(Option<String>, String)>, String) {
+        let mut told = Vec::new();
+        for replicas in [3, 2, 1] {
+            let mut after = self.manifest.clone();
+            after["spec"]["replicas"] = json!(replicas);
+            let forecast = self.foresee(&after).await;
+            let acts = forecast.outside.iter().map(|act| format!("{}: {}", act.name, act.why));
+            let volumes = forecast
+                .storage
+                .iter()
+                .map(|one| format!("{}: {}", one.what, one.claims.join(",")));
+            let said: Vec<String> = acts.chain(volumes).collect();
+            let (verdict, ..) = self.edit(&after, &format!("replicas = {replicas}")).await;
+            told.push((verdict.miss, said.join("\n")));
+            self.manifest = after;
+        }
+        (told, replicas::ask(&self.bench, 0, replicas::SLOTS).await)
+    }
+
     /// Draws an edit, foresees it, makes it, compares, and takes it back if it was refused.
     pub(crate) async fn draw(&mut self, number: usize) -> Verdict {
         let (after, words) = drawn::edit(&self.manifest, number, &mut self.chance);
@@ -203,7 +214,7 @@ impl Trial {
 
     /// `kubectl apply`, client-side.
     async fn apply(&self, manifest: &Value) -> kube::Result<()> {
-        apply(&self.person, manifest).await
+        kubectl::apply(&self.person, manifest).await
     }
 
     /// Waits until nothing but Events has changed for a while.
@@ -220,8 +231,8 @@ impl Trial {
     }
 
     /// Children by name.
-    fn objects(&self) -> BTreeMap<String, (String, Value)> {
-        let mut found = BTreeMap::new();
+    fn objects(&self) -> Objects {
+        let mut found = Objects::new();
         for kind in KINDS {
             for object in self.bench.world.list(kind, "default") {
                 let label = |key: &str| object["metadata"]["labels"][key].as_str() == Some(NAME);
@@ -255,81 +266,6 @@ fn follow(world: &World) -> Arc<Mutex<Activity>> {
         Ok(())
     });
     activity
-}
-
-async fn apply(client: &kube::Client, manifest: &Value) -> kube::Result<()> {
-    let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
-    let resource = runner::api::resource_of(operators::database::KIND);
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
-    match api.get_opt(name).await? {
-        Some(live) => {
-            let live = serde_json::to_value(live).map_err(kube::Error::SerdeError)?;
-            let patch = foresight::edit::patch(manifest, &live);
-            let params = PatchParams {
-                field_manager: Some("kubectl-client-side-apply".to_owned()),
-                field_validation: Some(kube::api::ValidationDirective::Strict),
-                ..PatchParams::default()
-            };
-            api.patch(name, &params, &Patch::Merge(&patch)).await?;
-        }
-        None => {
-            let object = serde_json::from_value(foresight::edit::remembered(manifest))
-                .map_err(kube::Error::SerdeError)?;
-            api.create(&PostParams::default(), &object).await?;
-        }
-    }
-    Ok(())
-}
-
-/// What a forecast says, in the terms of the comparison.
-fn foretold(forecast: &Forecast) -> Picture {
-    let refused = forecast.outcome == Outcome::Refused;
-    if refused && forecast.end.is_none() {
-        return Picture { refused, ..Picture::default() };
-    }
-    let mut children = BTreeSet::new();
-    for child in &forecast.children {
-        if child.made_again {
-            children.insert(format!("{} is made again", child.name));
-        }
-        match child.fate {
-            Fate::Create => drop(children.insert(format!("{} is made", child.name))),
-            Fate::Delete => drop(children.insert(format!("{} goes", child.name))),
-            Fate::Change => children.extend(child.fields.iter().map(|c| line(&child.name, c))),
-            Fate::Hold | Fate::Unchanged => {}
-        }
-    }
-    let restarted = forecast.pods.iter().filter(|one| one.what != "start");
-    Picture {
-        refused,
-        children,
-        pods: restarted.flat_map(|one| one.pods.clone()).collect(),
-        phases: forecast.phases.iter().map(|one| one.phase.clone()).collect(),
-    }
-}
-
-type Objects = BTreeMap<String, (String, Value)>;
-
-fn differences(before: &Objects, after: &Objects) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for (name, (kind, new)) in after {
-        match before.get(name) {
-            Some((_, old)) => {
-                if old["metadata"]["uid"] != new["metadata"]["uid"] {
-                    found.insert(format!("{name} is made again"));
-                }
-                found.extend(change::between(kind, old, new).iter().map(|c| line(name, c)));
-            }
-            None => drop(found.insert(format!("{name} is made"))),
-        }
-    }
-    found.extend(before.keys().filter(|n| !after.contains_key(*n)).map(|n| format!("{n} goes")));
-    found
-}
-
-fn line(name: &str, change: &change::Change) -> String {
-    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-    format!("{name} {}: {} > {}", change.field, shown(&change.old), shown(&change.new))
 }
 
 /// Plans of every kind against a watched server: how many writes, those without a dry run, and the

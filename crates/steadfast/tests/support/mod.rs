@@ -14,6 +14,7 @@ pub(crate) mod determinism;
 
 pub(crate) mod crash;
 pub(crate) mod history;
+pub(crate) mod kubectl;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod portrait;

@@ -1,0 +1,262 @@
+//! A Database on a real API server, a person who edits it, and somebody who plans without a right to more
+//! than a dry run needs.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use foresight::forecast::Forecast;
+use futures::StreamExt;
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::runtime::watcher;
+use kube::runtime::watcher::Event;
+use phased::Settings;
+use serde_json::{Value, json};
+use steadfast::link::Link;
+use steadfast::manifest::Document;
+use steadfast::plan::{self, Manner};
+use tokio::task::JoinHandle;
+
+use crate::kubectl;
+use crate::picture::{Objects, Picture, differences, foretold};
+use crate::real::{Bench, Operator, PATIENCE, condition, is_ready, printed_rules};
+
+/// Name of the Database.
+const NAME: &str = "test-db";
+/// Who plans.
+const PLANNER: &str = "planner";
+/// How long nothing must change before an edit that is carried out counts as settled.
+const QUIET: Duration = Duration::from_secs(3);
+/// What is compared, and watched for changes.
+const RESOURCES: [(&str, &str, &str); 7] = [
+    ("apps", "StatefulSet", "statefulsets"),
+    ("", "Service", "services"),
+    ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
+    ("", "ConfigMap", "configmaps"),
+    ("", "Secret", "secrets"),
+    ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    ("", "Pod", "pods"),
+];
+
+/// What watches have shown.
+struct Activity {
+    last: Instant,
+    gone: Vec<String>,
+    phases: Vec<String>,
+}
+
+pub(crate) struct Trial<'a> {
+    bench: &'a Bench,
+    operator: Operator,
+    link: Link,
+    pub(crate) manifest: Value,
+    activity: Arc<Mutex<Activity>>,
+    watches: Vec<JoinHandle<()>>,
+}
+
+impl<'a> Trial<'a> {
+    /// A Database, Ready, and another that it may depend on.
+    pub(crate) async fn begin(bench: &'a Bench) -> Self {
+        let operator = bench.operator("steadfast", &printed_rules()).await;
+        let planner = bench.grant(PLANNER, &rules_of_the_planner()).await;
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "apps", "namespace": bench.namespace}});
+        crate::real::apply(&bench.client, &account).await;
+        let major = localnode::programs::find().expect("the bench has looked for it").major;
+        let spec = json!({
+            "image": format!("postgres:{major}"), "replicas": 1, "databaseName": "mydb",
+            "username": "admin", "storage": {"size": "10Gi"},
+        });
+        bench.apply_database("other", spec.clone()).await;
+        let manifest = json!({
+            "apiVersion": "database.example.com/v1", "kind": "Database",
+            "metadata": {"name": NAME, "namespace": bench.namespace}, "spec": spec,
+        });
+        let activity = Arc::new(Mutex::new(Activity {
+            last: Instant::now(),
+            gone: Vec::new(),
+            phases: Vec::new(),
+        }));
+        let watches = follow(bench, &activity);
+        let link = Link::to(planner, &bench.namespace);
+        let trial = Self { bench, operator, link, manifest, activity, watches };
+        trial.apply(&trial.manifest).await.expect("the manifest is accepted");
+        for name in [NAME, "other"] {
+            bench.must(name, "Ready", is_ready).await;
+        }
+        trial.settle().await;
+        trial
+    }
+
+    /// A drawn manifest with the images of the PostgreSQL that is here, and neighbours of this namespace.
+    pub(crate) fn at_home(&self, drawn: Value) -> Value {
+        let major = localnode::programs::find().map_or(0, |programs| programs.major);
+        let text = drawn
+            .to_string()
+            .replace("postgres:15", &format!("postgres:{}", major + 1))
+            .replace("postgres:14", &format!("postgres:{major}"))
+            .replace("other.default.svc", &format!("other.{}.svc", self.bench.namespace));
+        serde_json::from_str(&text).expect("it was JSON")
+    }
+
+    /// Foresees an edit, makes it, and says how it differs, if it does. What was refused is taken back.
+    pub(crate) async fn edit(&mut self, after: Value, words: &str) -> Option<String> {
+        let forecast = self.foresee(&after).await;
+        let told = foretold(&forecast);
+        let before = self.objects().await;
+        self.seen().gone.clear();
+        let begun = self.seen().phases.len().saturating_sub(1);
+        if self.apply(&after).await.is_err() {
+            let truth = Picture { refused: true, ..Picture::default() };
+            return difference(words, &told, &truth);
+        }
+        self.settle().await;
+        let refused = !is_ready(&self.bench.database(NAME).await);
+        let truth = Picture {
+            refused,
+            children: differences(&before, &self.objects().await),
+            pods: self.seen().gone.clone(),
+            phases: self.seen().phases[begun..].iter().skip(1).cloned().collect(),
+        };
+        if refused || told.refused {
+            self.apply(&self.manifest).await.expect("what was accepted is accepted again");
+            self.bench.must(NAME, "Ready again", is_ready).await;
+            self.settle().await;
+        } else {
+            self.manifest = after;
+        }
+        difference(words, &told, &truth)
+    }
+
+    /// URIs of all writes that the planner has sent, dry runs among them.
+    pub(crate) async fn writes_of_the_planner(&self) -> Vec<String> {
+        let user = format!("system:serviceaccount:{}:{PLANNER}", self.bench.namespace);
+        let log = self.bench.plane.audit_log().await.expect("the audit log is readable");
+        let reads = ["get", "list", "watch"];
+        let writes =
+            log.into_iter().filter(|e| e.user == user && !reads.contains(&e.verb.as_str()));
+        writes.map(|entry| entry.request_uri).collect()
+    }
+
+    pub(crate) async fn end(self) {
+        self.watches.iter().for_each(JoinHandle::abort);
+        self.operator.stop().await;
+    }
+
+    async fn foresee(&self, manifest: &Value) -> Forecast {
+        let document = Document { value: manifest.clone(), source: "drawn".to_owned() };
+        let manner = Manner::new(false, false, None);
+        let foreseen = plan::document(&self.link, document, &manner, &Settings::default()).await;
+        foreseen.expect("a forecast is made")
+    }
+
+    async fn apply(&self, manifest: &Value) -> kube::Result<()> {
+        kubectl::apply(&self.bench.client, manifest).await
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, Activity> {
+        self.activity.lock().expect("no watch panics")
+    }
+
+    /// Waits until the operator has looked at the generation and has nothing left to do, the set is rolled
+    /// out, and nothing has changed for a while.
+    async fn settle(&self) {
+        let sets = self.bench.api("apps", "StatefulSet", "statefulsets");
+        let began = Instant::now();
+        self.seen().last = Instant::now();
+        loop {
+            let database = self.bench.database(NAME).await;
+            let set = sets.get_opt(NAME).await.expect("readable").map(|set| set.data);
+            let quiet = self.seen().last.elapsed() >= QUIET;
+            if quiet && is_at_rest(&database) && set.is_some_and(|set| is_rolled_out(&set)) {
+                return;
+            }
+            let patience = began.elapsed() < PATIENCE;
+            assert!(patience, "{:#}\n{}", database["status"], self.bench.describe().await);
+            tokio::time::sleep(Duration::from_millis(200)).await; // poll: the stored state
+        }
+    }
+
+    /// Children by name.
+    async fn objects(&self) -> Objects {
+        let mut found = Objects::new();
+        let ours = ListParams::default().labels(&format!("app.kubernetes.io/instance={NAME}"));
+        for (group, kind, plural) in RESOURCES.into_iter().filter(|(_, kind, _)| *kind != "Pod") {
+            for object in self.bench.api(group, kind, plural).list(&ours).await.expect("listable") {
+                let name = object.metadata.name.clone().unwrap_or_default();
+                let value = serde_json::to_value(object).expect("serialisable");
+                let name = format!("{kind}/{}/{name}", self.bench.namespace);
+                found.insert(name, (kind.to_owned(), value));
+            }
+        }
+        found
+    }
+}
+
+fn difference(words: &str, told: &Picture, truth: &Picture) -> Option<String> {
+    (told != truth).then(|| format!("{words}\n  told {told:?}\n  true {truth:?}"))
+}
+
+/// Whether the operator has looked at this generation, and has done with it.
+fn is_at_rest(database: &Value) -> bool {
+    let progressing = condition(database, "Progressing");
+    progressing["status"] == "False"
+        && progressing["observedGeneration"] == database["metadata"]["generation"]
+}
+
+fn is_rolled_out(set: &Value) -> bool {
+    let (spec, status) = (&set["spec"], &set["status"]);
+    ["replicas", "readyReplicas", "updatedReplicas"]
+        .iter()
+        .all(|number| status[*number] == spec["replicas"])
+        && status["currentRevision"] == status["updateRevision"]
+}
+
+/// What a plan may: read, and ask for dry runs of Databases.
+fn rules_of_the_planner() -> Vec<Value> {
+    vec![
+        json!({"apiGroups": ["database.example.com"], "resources": ["databases"],
+            "verbs": ["get", "list", "create", "patch"]}),
+        json!({"apiGroups": ["", "apps", "policy", "storage.k8s.io"], "resources": ["*"],
+            "verbs": ["get", "list"]}),
+    ]
+}
+
+/// Follows what changes in the namespace.
+fn follow(bench: &Bench, activity: &Arc<Mutex<Activity>>) -> Vec<JoinHandle<()>> {
+    let mut watches = Vec::new();
+    for (group, kind, plural) in RESOURCES {
+        watches.push(note(bench.api(group, kind, plural), kind, activity.clone()));
+    }
+    watches.push(note(bench.databases(), "Database", activity.clone()));
+    watches
+}
+
+fn note(
+    api: Api<DynamicObject>,
+    kind: &'static str,
+    activity: Arc<Mutex<Activity>>,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut events = watcher(api, watcher::Config::default()).boxed();
+        while let Some(event) = events.next().await {
+            let (object, gone) = match event {
+                Ok(Event::Apply(object) | Event::InitApply(object)) => (object, false),
+                Ok(Event::Delete(object)) => (object, true),
+                Ok(Event::Init | Event::InitDone) | Err(_) => continue,
+            };
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            if !name.contains(NAME) {
+                continue;
+            }
+            let mut seen = activity.lock().expect("nobody panics with it");
+            seen.last = Instant::now();
+            if gone && kind == "Pod" {
+                seen.gone.push(name.to_owned());
+            }
+            let phase = object.data["status"]["phase"].as_str().unwrap_or_default().to_owned();
+            if kind == "Database" && !phase.is_empty() && seen.phases.last() != Some(&phase) {
+                seen.phases.push(phase);
+            }
+        }
+    })
+}

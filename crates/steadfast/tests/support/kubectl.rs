@@ -1,0 +1,55 @@
+//! A person with kubectl, as far as it matters who owns which field.
+
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use serde_json::Value;
+
+/// `kubectl apply` of a Database, client-side: a create or a merge patch, with the manifest remembered.
+///
+/// # Errors
+/// What the server refuses.
+pub(crate) async fn apply(client: &kube::Client, manifest: &Value) -> kube::Result<()> {
+    let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
+    let api = databases(client, manifest);
+    match api.get_opt(name).await? {
+        Some(live) => {
+            let live = serde_json::to_value(live).map_err(kube::Error::SerdeError)?;
+            let patch = foresight::edit::patch(manifest, &live);
+            let params = PatchParams {
+                field_manager: Some("kubectl-client-side-apply".to_owned()),
+                field_validation: Some(ValidationDirective::Strict),
+                ..PatchParams::default()
+            };
+            api.patch(name, &params, &Patch::Merge(&patch)).await?;
+        }
+        None => {
+            let object = serde_json::from_value(foresight::edit::remembered(manifest))
+                .map_err(kube::Error::SerdeError)?;
+            let params = PostParams {
+                field_manager: Some("kubectl-client-side-apply".to_owned()),
+                ..PostParams::default()
+            };
+            api.create(&params, &object).await?;
+        }
+    }
+    Ok(())
+}
+
+/// `kubectl apply --server-side` by a manager of that name.
+///
+/// # Errors
+/// What the server refuses, conflicts among it.
+pub(crate) async fn apply_as(
+    client: &kube::Client,
+    manifest: &Value,
+    manager: &str,
+) -> kube::Result<()> {
+    let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
+    let patch = Patch::Apply(manifest);
+    databases(client, manifest).patch(name, &PatchParams::apply(manager), &patch).await.map(|_| ())
+}
+
+fn databases(client: &kube::Client, manifest: &Value) -> Api<DynamicObject> {
+    let namespace = manifest["metadata"]["namespace"].as_str().unwrap_or("default");
+    let resource = runner::api::resource_of(operators::database::KIND);
+    Api::namespaced_with(client.clone(), namespace, &resource)
+}
