@@ -55,6 +55,23 @@ fn a_quota_that_wants_a_say_is_a_quota() {
     }
 }
 
+/// A server that is being stopped is not ready; its probe has not failed (a newcomer's find).
+#[test]
+fn a_pod_that_is_being_deleted_is_not_told_as_failing_its_probe() {
+    let status = json!({"containerStatuses": [{"name": "postgres", "image": "postgres:15",
+        "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]});
+    let now = "2026-01-01T01:00:00Z".parse().unwrap();
+    let events = [warning("Unhealthy", "Startup probe failed: ")];
+    let mut pod = pod(status);
+    let (name, message) = told(causes::of_probe("db-0", &pod, &events, now));
+    assert_eq!(name, "ProbeFailing");
+    assert!(message.contains("Startup probe failed"), "{message}");
+    pod.metadata.deletion_timestamp =
+        Some(serde_json::from_value(json!("2026-01-01T01:00:00Z")).unwrap());
+    assert!(causes::of_probe("db-0", &pod, &events, now).is_none());
+}
+
 #[test]
 fn a_volume_that_is_missing_is_told_by_its_claim_and_not_by_the_scheduler() {
     let said = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.";

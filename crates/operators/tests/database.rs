@@ -165,6 +165,8 @@ fn managers_that_fight_are_named() {
     }
     world.settle();
     assert_eq!(world.condition("Degraded").1, "ManagersFight");
+    let message = world.condition("Degraded").2;
+    assert!(message.contains("3 edits") && message.contains("targetPort"), "{message}");
     assert_eq!(world.condition("Ready").0, "True");
     world.advance(601);
     world.settle();

@@ -40,6 +40,9 @@ fn g_36_foreign_objects_of_our_names_are_left_alone() {
             let (ready, reason, message) = world.condition("Ready");
             assert_eq!((ready.as_str(), reason.as_str()), ("False", "NameConflict"), "{id}");
             assert!(message.contains(&id.to_string()), "{message}");
+            // What may be our own is handed over before anybody thinks of removing it.
+            let label = message.find("app.kubernetes.io/instance=test-db");
+            assert!(label < message.find("remove it") && label.is_some(), "{message}");
             assert_eq!(world.objects[&id], before, "{id}");
             world.objects.remove(&id);
             world.settle_rolling();

@@ -230,6 +230,10 @@ fn of_event(event: &SeenEvent) -> Option<Cause> {
 /// The cause when a container runs and does not become ready: its probe fails. The newest Event
 /// about it has the probe's words; without one the pod's own condition must do.
 pub fn of_probe(name: &str, pod: &Pod, events: &[SeenEvent], now: Timestamp) -> Option<Cause> {
+    // A server that is being stopped is not ready, and that is no failure of a probe.
+    if pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
     let status = pod.status.as_ref()?;
     let hung = status.container_statuses.iter().flatten().find(|c| is_hung(c, now))?;
     let condition =

@@ -57,7 +57,7 @@ reasons! {
         "Remove the annotation.";
     NAME_CONFLICT = "NameConflict",
         "A name that this Database needs belongs to somebody else; that object is never touched.",
-        "Remove or rename the other object, or hand it over with the labels app.kubernetes.io/managed-by=steadfast and app.kubernetes.io/instance=<name of the Database>; or give the Database another name.";
+        "Hand the object over with the labels app.kubernetes.io/managed-by=steadfast and app.kubernetes.io/instance=<name of the Database>, which also brings one of our own back whose labels were changed; or give the Database another name, or remove the object if nobody needs what it holds.";
     DEPENDENCY_REFUSED = "DependencyRefused",
         "spec.externalDependencies names a host that the operator may not try.",
         "Name a host that --allow-dependency permits, or ask whoever runs the operator to permit it.";
@@ -209,8 +209,8 @@ reasons! {
         "The claim of the data is marked for deletion and goes when the pod does.",
         "Take a dump now; a deletion cannot be undone.";
     MANAGERS_FIGHT = "ManagersFight",
-        "Another manager sets a declared field again and again; each time it is taken back.",
-        "Let only one of the two declare the field.";
+        "Another manager edits declared fields again and again; each time they are taken back.",
+        "Let only one of the two declare the fields. It ends ten minutes after the last edit.";
     DELETING = "Deleting",
         "The Database is being deleted.",
         "Passes by itself; the message says what is waited for.";

@@ -22,6 +22,8 @@ pub fn after(before: Option<&Reverts>, events: &[EventNote], now: Timestamp) -> 
     let Some(last) = reverted.next_back() else { return before.cloned() };
     let told = last.message.strip_suffix("; taken back").unwrap_or(&last.message);
     let (field, manager) = told.rsplit_once(" was set by ").unwrap_or((told, "unknown"));
+    // One fight has one opponent.
+    let before = before.filter(|r| r.manager == manager);
     Some(Reverts {
         count: before.map_or(0, |r| r.count).saturating_add(1),
         manager: manager.to_owned(),

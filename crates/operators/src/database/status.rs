@@ -290,7 +290,11 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
         return wanted("Degraded", Truth::True, &reason::VOLUME_RESIZING, &message);
     }
     if let Some(fight) = after.reverts.as_ref().filter(|r| reverts::is_a_fight(r)) {
-        let message = format!("{} sets {} again and again", fight.manager, fight.field);
+        let message = format!(
+            "{} edits of {} were taken back with less than ten minutes between them, the last of \
+             {}; this ends ten minutes after the last",
+            fight.count, fight.manager, fight.field
+        );
         return wanted("Degraded", Truth::True, &reason::MANAGERS_FIGHT, &message);
     }
     wanted("Degraded", Truth::False, &reason::ALL_CHECKS_PASSED, "nothing is lacking")

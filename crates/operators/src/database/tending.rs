@@ -2,7 +2,7 @@
 //!
 //! Collects the judgement of one rung. Must not know which children there are.
 
-use phased::child::{Desired, Drift, Standing};
+use phased::child::{Desired, Drift, INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Standing};
 use phased::fact::{Fate, Trouble};
 use phased::ladder::{Finding, Judgement, Verdict};
 use phased::plan::{EventNote, Note};
@@ -201,8 +201,10 @@ impl<'a> Tending<'a> {
             return;
         }
         let message = format!(
-            "{id} belongs to somebody else ({owner}); remove it, hand it over by its labels, or give \
-             the Database another name"
+            "{id} belongs to somebody else ({owner}); hand it over by the labels \
+             {MANAGED_BY_LABEL}={MANAGED_BY} and {INSTANCE_LABEL}={}, give the Database another name, \
+             or remove it if nobody needs what it holds",
+            self.context.names.name
         );
         self.judge(Verdict::Blocked(Finding::new(&reason::NAME_CONFLICT, message)));
         self.wake_after(LOOK_AGAIN_SECONDS);
