@@ -186,13 +186,13 @@ async fn two_nodes_share_a_cluster_and_leave_nothing_behind() -> Result<()> {
     let holder = holder(&mark);
     cluster.load(&POSTGRES_15).await?;
     let pods = Api::<Pod>::default_namespaced(cluster.plane().client().await?);
-    for name in cluster.nodes() {
+    for name in &cluster.nodes() {
         let mut pod = pods::database(name);
         pod["spec"]["nodeName"] = json!(name);
         pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
     }
     let ready = |pod: Option<&Pod>| pod.is_some_and(pods::is_ready);
-    for name in cluster.nodes() {
+    for name in &cluster.nodes() {
         pods::wait(&pods, name, ready).await?;
     }
     for (asker, other) in [("node-1", "node-2"), ("node-2", "node-1")] {
