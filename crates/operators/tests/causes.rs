@@ -89,3 +89,58 @@ fn a_volume_that_is_missing_is_told_by_its_claim_and_not_by_the_scheduler() {
     assert_eq!(name, "VolumePending");
     assert!(message.ends_with("no volume yet; example.com/idle is to make it"), "{message}");
 }
+
+/// What the API server held on a real cluster after the node's room had been ended.
+#[test]
+fn a_node_that_has_fallen_silent_is_told_and_a_kubelets_own_word_is_not_taken_for_it() {
+    let pod = |reason: Option<&str>, containers: &str, deleted: Option<&str>| -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": "db-0", "deletionTimestamp": deleted},
+            "spec": {"nodeName": "node-2", "containers": []},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "False", "reason": reason},
+                    {"type": "ContainersReady", "status": containers}],
+                "containerStatuses": [{"name": "postgres", "image": "postgres:15", "imageID": "",
+                    "ready": containers == "True", "restartCount": 0,
+                    "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]},
+        }))
+        .unwrap()
+    };
+    let (name, message) = told(causes::of_pod("db-0", &pod(None, "True", None)));
+    assert_eq!((name, message.as_str()), ("NodeLost", "pod db-0: node node-2 is not heard from"));
+    let deleted = pod(None, "True", Some("2026-01-01T00:05:00Z"));
+    let (name, message) = told(causes::of_pod("db-0", &deleted));
+    assert_eq!(name, "NodeLost");
+    assert!(message.ends_with("to be deleted, and stays until the node answers"), "{message}");
+    for (reason, containers) in
+        [(Some("ContainersNotReady"), "False"), (Some("ReadinessGatesNotReady"), "True")]
+    {
+        assert_eq!(causes::of_pod("db-0", &pod(reason, containers, None)), None);
+    }
+}
+
+/// As PostgreSQL 15 wrote it in a pod: its last line says only that something before it was fatal.
+#[test]
+fn what_led_to_a_fatal_line_is_told_with_it() {
+    let at = "2026-11-30 02:26:43.575 GMT [1]";
+    let skipped = format!("{at} LOG:  skipping missing configuration file \"/tmp/standby.conf\"");
+    let file = "/etc/steadfast/postgresql.conf";
+    let words = [
+        "chmod: changing permissions of '/var/run/postgresql': Operation not permitted".to_owned(),
+        "PostgreSQL Database directory appears to contain a database; Skipping initialization"
+            .to_owned(),
+        skipped.clone(),
+        skipped,
+        format!("{at} LOG:  invalid value for parameter \"work_mem\": \"plenty\""),
+        format!("{at} FATAL:  configuration file \"{file}\" contains errors"),
+    ];
+    let status = json!({"containerStatuses": [{"name": "postgres", "image": "postgres:15",
+        "imageID": "", "ready": false, "restartCount": 3,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated":
+            {"exitCode": 1, "reason": "Error", "message": words.join("\n\n")}}}]});
+    let (_, message) = told(causes::of_pod("db-0", &pod(status)));
+    assert!(message.contains("\"work_mem\": \"plenty\"\n2026"), "{message}");
+    assert!(message.ends_with("contains errors"), "{message}");
+    assert!(!message.contains("chmod"), "{message}");
+}

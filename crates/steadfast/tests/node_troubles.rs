@@ -1,99 +1,17 @@
 //! What keeps a rollout back on a real node: the cause stands in the resource's own condition, and
-//! a corrected manifest heals it (issue 3, "Stuck rollouts").
+//! a corrected manifest heals it (issue 3, "Stuck rollouts"). `node_losses` has the two that need a
+//! second node.
 
+#[path = "troubles/images.rs"]
+mod images;
 mod real;
+#[path = "troubles/volumes.rs"]
+mod volumes;
 
-use futures::future::BoxFuture;
-use kube::api::{Api, DeleteParams, DynamicObject};
-use kube::core::{ApiResource, GroupVersionKind};
 use real::scene::{DB, Scene};
-use real::{apply, condition, exercise};
-use serde_json::{Value, json};
-
-/// A trouble, and what ends it.
-struct Trouble {
-    name: &'static str,
-    /// What makes it, before the manifest is applied.
-    arrange: fn(&Scene) -> BoxFuture<'_, ()>,
-    /// The manifest's spec that meets it.
-    spec: fn(&Scene) -> Value,
-    /// Reason of the condition `Ready`.
-    reason: &'static str,
-    /// Words that its message must hold.
-    words: &'static [&'static str],
-    /// What else than the manifest is put right.
-    mend: fn(&Scene) -> BoxFuture<'_, ()>,
-    /// The corrected manifest's spec.
-    corrected: fn(&Scene) -> Value,
-}
-
-/// A trouble that lies in the manifest alone.
-const IN_THE_MANIFEST: Trouble = Trouble {
-    name: "",
-    arrange: |_| Box::pin(async {}),
-    spec: |_| exercise(),
-    reason: "",
-    words: &[],
-    mend: |_| Box::pin(async {}),
-    corrected: |_| exercise(),
-};
-
-/// The exercise's spec with one field set.
-fn with(field: &str, value: Value) -> Value {
-    let mut spec = exercise();
-    spec[field] = value;
-    spec
-}
-
-async fn play(trouble: Trouble) {
-    let Some(scene) = Scene::open(trouble.name).await else { return };
-    (trouble.arrange)(&scene).await;
-    scene.apply((trouble.spec)(&scene)).await;
-    let database = scene
-        .until(trouble.name, |database| {
-            let ready = condition(database, "Ready");
-            let message = ready["message"].as_str().unwrap_or_default();
-            ready["reason"] == trouble.reason && trouble.words.iter().all(|w| message.contains(w))
-        })
-        .await;
-    let ready = condition(&database, "Ready");
-    assert_eq!(ready["status"], "False");
-    eprintln!("{}: {}: {}", trouble.name, trouble.reason, ready["message"]);
-    (trouble.mend)(&scene).await;
-    scene.apply((trouble.corrected)(&scene)).await;
-    scene.ready("to be healed").await;
-    scene.close().await;
-}
-
-/// Creates an object in the scenario's namespace; cluster-wide ones carry no namespace.
-async fn create(scene: &Scene, mut object: Value, namespaced: bool) {
-    if namespaced {
-        object["metadata"]["namespace"] = json!(scene.bench.namespace);
-    }
-    apply(&scene.bench.client, &object).await;
-}
-
-async fn remove(scene: &Scene, (group, kind, plural): (&str, &str, &str), name: &str) {
-    let api = scene.bench.api(group, kind, plural);
-    api.delete(name, &DeleteParams::default()).await.expect("deletable");
-}
-
-/// A name for a cluster-wide object that no other scenario has.
-fn own(scene: &Scene, what: &str) -> String {
-    format!("{what}-{}", scene.bench.namespace)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn image_missing() {
-    play(Trouble {
-        name: "image missing",
-        spec: |_| with("image", json!("postgres:15.no-such-tag")),
-        reason: "ImagePullFailed",
-        words: &["postgres:15.no-such-tag"],
-        ..IN_THE_MANIFEST
-    })
-    .await;
-}
+use real::trouble::{IN_THE_MANIFEST, Trouble, create, own, play, remove, remove_for_all, with};
+use real::{condition, exercise};
+use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn crash_loop() {
@@ -249,68 +167,10 @@ async fn admission_webhook_down() {
         words: &["down.example.com"],
         mend: |scene| {
             Box::pin(async {
-                let gvk = GroupVersionKind::gvk(
-                    "admissionregistration.k8s.io",
-                    "v1",
-                    "ValidatingWebhookConfiguration",
-                );
-                let resource = ApiResource::from_gvk(&gvk);
-                let api: Api<DynamicObject> = Api::all_with(scene.bench.client.clone(), &resource);
-                let name = own(scene, "down");
-                api.delete(&name, &DeleteParams::default()).await.expect("deletable");
+                let kind = ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration");
+                remove_for_all(scene, kind, &own(scene, "down")).await;
             })
         },
-        ..IN_THE_MANIFEST
-    })
-    .await;
-}
-
-fn in_class(class: &str) -> Value {
-    with("storage", json!({"size": "1Gi", "storageClass": class}))
-}
-
-/// A storage class of the scenario's own.
-fn class(scene: &Scene, provisioner: &str, mode: &str) -> Value {
-    json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
-        "metadata": {"name": own(scene, "idle")}, "provisioner": provisioner,
-        "volumeBindingMode": mode})
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn volume_pending() {
-    play(Trouble {
-        name: "volume pending",
-        arrange: |scene| {
-            Box::pin(create(scene, class(scene, "example.com/idle", "Immediate"), false))
-        },
-        spec: |scene| in_class(&own(scene, "idle")),
-        reason: "VolumePending",
-        words: &["example.com/idle"],
-        mend: |scene| {
-            Box::pin(async {
-                // A class is not changed but made again.
-                let gvk = GroupVersionKind::gvk("storage.k8s.io", "v1", "StorageClass");
-                let resource = ApiResource::from_gvk(&gvk);
-                let api: Api<DynamicObject> = Api::all_with(scene.bench.client.clone(), &resource);
-                let name = own(scene, "idle");
-                api.delete(&name, &DeleteParams::default()).await.expect("deletable");
-                let class = class(scene, testbed::node::PROVISIONER, "WaitForFirstConsumer");
-                create(scene, class, false).await;
-            })
-        },
-        corrected: |scene| in_class(&own(scene, "idle")),
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn wrong_storage_class() {
-    play(Trouble {
-        name: "wrong storage class",
-        spec: |_| in_class("no-such-class"),
-        reason: "StorageClassNotFound",
-        words: &["no-such-class"],
-        corrected: |_| in_class(testbed::node::STORAGE_CLASS),
         ..IN_THE_MANIFEST
     })
     .await;

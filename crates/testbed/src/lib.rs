@@ -32,7 +32,7 @@ pub use binaries::Binaries;
 pub use control_plane::ControlPlane;
 pub use node::Cluster;
 pub use options::Options;
-pub use skip::require_or_skip;
+pub use skip::{require_or_skip, stand_aside};
 pub use tool_module::ToolModule;
 
 /// The examples of `README.md`, compiled so that they stay true.

@@ -32,8 +32,11 @@ pub fn require_or_skip() -> Result<Option<Binaries>> {
     Ok(None)
 }
 
-/// What becomes of a test that lacks something: skipped, or failed where nothing may be skipped.
-pub(crate) fn stand_aside(reason: &str) -> Result<bool> {
+/// What becomes of a test that lacks something: `false` after printing `SKIPPED` and the reason.
+///
+/// # Errors
+/// `STEADFAST_REQUIRE_ALL` is `1`: nothing may be skipped.
+pub fn stand_aside(reason: &str) -> Result<bool> {
     if is_set("STEADFAST_REQUIRE_ALL") {
         bail!("STEADFAST_REQUIRE_ALL=1, and {reason}");
     }

@@ -202,6 +202,18 @@ async fn pods_of_a_stateful_set_find_each_other_and_keep_their_volumes() -> Resu
     Ok(())
 }
 
+/// A volume has the room that its claim asks for, less what the file system needs itself.
+async fn assert_room(pods: &Api<Pod>, gibibytes: u64) -> Result<()> {
+    if !node::enforces_sizes() {
+        return Ok(());
+    }
+    let said = exec(pods, "writer", &["df", "--output=avail", "-B1", "/data"]).await?;
+    let room: u64 = said.lines().last().context("a number")?.trim().parse()?;
+    let asked = gibibytes << 30;
+    ensure!((asked / 100 * 95..=asked).contains(&room), "{room} bytes of {gibibytes} GiB");
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_volume_grows_and_goes_with_its_claim() -> Result<()> {
     let Some((cluster, namespace)) = place("volume").await? else { return Ok(()) };
@@ -226,6 +238,7 @@ async fn a_volume_grows_and_goes_with_its_claim() -> Result<()> {
     let file = cluster.folder().join("volumes").join(&name).join("file");
     ensure!(std::fs::read_to_string(&file)? == "kept\n", "{} differs", file.display());
 
+    assert_room(&pods, 1).await?;
     let larger = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
     claims.patch("data", &PatchParams::default(), &Patch::Merge(larger)).await?;
     let grown = |claim: Option<&PersistentVolumeClaim>| {
@@ -235,6 +248,7 @@ async fn a_volume_grows_and_goes_with_its_claim() -> Result<()> {
     };
     let change = await_condition(claims.clone(), "data", grown);
     tokio::time::timeout(PATIENCE, change).await.context("the claim has not grown")??;
+    assert_room(&pods, 2).await?;
 
     pods.delete("writer", &DeleteParams::default()).await?;
     claims.delete("data", &DeleteParams::default()).await?;

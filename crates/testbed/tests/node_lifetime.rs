@@ -60,6 +60,19 @@ fn traces(mark: &str, folder: &Path) -> BTreeSet<String> {
     found
 }
 
+/// Who has a cluster's number, in the words of the file that is locked while it is taken.
+fn holder(mark: &str) -> String {
+    let number = mark.trim_start_matches("steadfast-");
+    fs::read_to_string(format!("/run/steadfast-testbed/{number}.lock")).unwrap_or_default()
+}
+
+/// What is left of a cluster that had its number as `holder` says. The number is free when the cluster has gone, and
+/// any other test may take it: whoever does has seen to it that nothing was left, and what is there is its own.
+fn left_of(mark: &str, folder: &Path, holder: &str) -> BTreeSet<String> {
+    let found = traces(mark, folder);
+    if self::holder(mark) == holder { found } else { BTreeSet::new() }
+}
+
 async fn run_a_pod(cluster: &Cluster) -> Result<()> {
     cluster.load(&POSTGRES_15).await?;
     let pods = Api::<Pod>::default_namespaced(cluster.plane().client().await?);
@@ -88,6 +101,7 @@ struct Started {
     _output: BufReader<ChildStderr>,
     mark: String,
     folder: PathBuf,
+    holder: String,
 }
 
 fn start() -> Result<Started> {
@@ -104,7 +118,14 @@ fn start() -> Result<Started> {
     let told = told.context("the starter ended before its pod ran")?;
     let (mark, folder) = told.split_once(' ').context("a mark and a folder")?;
     let (mark, folder) = (mark.to_owned(), PathBuf::from(folder));
-    Ok(Started { process, _output: output, mark, folder })
+    let holder = holder(&mark);
+    Ok(Started { process, _output: output, mark, folder, holder })
+}
+
+fn nothing_stays(mark: &str, folder: &Path, holder: &str) -> Result<()> {
+    let left = || left_of(mark, folder, holder);
+    wait_until("for every trace to go", PATIENCE, || left().is_empty())
+        .with_context(|| format!("{:?} is left", left()))
 }
 
 #[test]
@@ -112,7 +133,7 @@ fn a_killed_starter_leaves_nothing_behind() -> Result<()> {
     if !node::require_or_skip(&[POSTGRES_15])? {
         return Ok(());
     }
-    let Started { mut process, mark, folder, .. } = start()?;
+    let Started { mut process, mark, folder, holder, .. } = start()?;
     let seen = traces(&mark, &folder);
     for kind in ["process", "link", "control group", "folder"] {
         ensure!(seen.iter().any(|trace| trace.starts_with(kind)), "no {kind} in {seen:?}");
@@ -121,8 +142,7 @@ fn a_killed_starter_leaves_nothing_behind() -> Result<()> {
 
     process.kill()?;
     process.wait()?;
-    let gone = wait_until("for every trace to go", PATIENCE, || traces(&mark, &folder).is_empty());
-    gone.with_context(|| format!("{:?} is left", traces(&mark, &folder)))
+    nothing_stays(&mark, &folder, &holder)
 }
 
 /// Number of the guard that cleans up after a process: its child with that name.
@@ -143,16 +163,16 @@ async fn what_a_killed_guard_leaves_is_removed_by_the_next_cluster() -> Result<(
     if !node::require_or_skip(&[POSTGRES_15])? {
         return Ok(());
     }
-    let Started { mut process, mark, folder, .. } = start()?;
+    let Started { mut process, mark, folder, holder, .. } = start()?;
     killpg(Pid::from_raw(guard(process.id())?), Signal::SIGKILL)?;
     process.kill()?;
     process.wait()?;
-    let runs = || traces(&mark, &folder).iter().any(|trace| trace.starts_with("process"));
+    let left = || left_of(&mark, &folder, &holder);
+    let runs = || left().iter().any(|trace| trace.starts_with("process"));
     wait_until("for the node to end without its guard", PATIENCE, || !runs())?;
 
     let _next = Cluster::start(ClusterOptions { nodes: 0, ..ClusterOptions::default() }).await?;
-    let left = traces(&mark, &folder);
-    ensure!(left.is_empty(), "{left:?} is left");
+    ensure!(left().is_empty(), "{:?} is left", left());
     Ok(())
 }
 
@@ -163,15 +183,16 @@ async fn two_nodes_share_a_cluster_and_leave_nothing_behind() -> Result<()> {
     }
     let cluster = Cluster::start(ClusterOptions { nodes: 2, ..ClusterOptions::default() }).await?;
     let (mark, folder) = (cluster.mark(), cluster.folder().to_owned());
+    let holder = holder(&mark);
     cluster.load(&POSTGRES_15).await?;
     let pods = Api::<Pod>::default_namespaced(cluster.plane().client().await?);
-    for name in cluster.nodes() {
+    for name in &cluster.nodes() {
         let mut pod = pods::database(name);
         pod["spec"]["nodeName"] = json!(name);
         pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
     }
     let ready = |pod: Option<&Pod>| pod.is_some_and(pods::is_ready);
-    for name in cluster.nodes() {
+    for name in &cluster.nodes() {
         pods::wait(&pods, name, ready).await?;
     }
     for (asker, other) in [("node-1", "node-2"), ("node-2", "node-1")] {
@@ -184,8 +205,7 @@ async fn two_nodes_share_a_cluster_and_leave_nothing_behind() -> Result<()> {
         ensure!(found.starts_with("10.96.0.1 "), "{found}");
     }
     drop(cluster);
-    wait_until("for every trace to go", PATIENCE, || traces(&mark, &folder).is_empty())
-        .with_context(|| format!("{:?} is left", traces(&mark, &folder)))
+    nothing_stays(&mark, &folder, &holder)
 }
 
 #[tokio::test]
@@ -212,11 +232,12 @@ async fn a_detached_node_stays_until_it_is_taken_down() -> Result<()> {
     let nodes_folder = place.parent().context("the volumes lie in the nodes' folder")?;
     let number = nodes_folder.file_name().context("a number")?.to_string_lossy().into_owned();
     let mark = format!("steadfast-{number}");
+    let holder = holder(&mark);
     ensure!(!traces(&mark, nodes_folder).is_empty(), "no trace of a running node");
 
     site.down().await?;
     ensure!(cluster.processes.iter().all(|process| !process.runs()), "{cluster:?}");
-    let left = traces(&mark, nodes_folder);
+    let left = left_of(&mark, nodes_folder, &holder);
     ensure!(left.is_empty(), "{left:?} is left");
     Ok(())
 }

@@ -229,7 +229,7 @@ pub fn address(pod: &Pod) -> String {
     pod.status.as_ref().and_then(|status| status.pod_ip.clone()).expect("the pod has an address")
 }
 
-/// Logs in over the pod's address and asks a question.
+/// Logs in over the pod's address and asks a question; an answer of NULL is the word `NULL`.
 pub async fn ask(pod: &Pod, login: &str, question: &str) -> Result<String, String> {
     let config = format!("host={} port=5432 connect_timeout=5 {login}", address(pod));
     let describe = |error: tokio_postgres::Error| match error.as_db_error() {
@@ -239,11 +239,11 @@ pub async fn ask(pod: &Pod, login: &str, question: &str) -> Result<String, Strin
     let (client, connection) =
         tokio_postgres::connect(&config, tokio_postgres::NoTls).await.map_err(describe)?;
     let connection = tokio::spawn(connection);
-    let answer =
-        client.query_one(question, &[]).await.map_err(describe).map(|row| row.get::<_, String>(0));
+    let row = client.query_one(question, &[]).await;
+    let answer = row.and_then(|row| row.try_get::<_, Option<String>>(0)).map_err(describe);
     drop(client);
     let _ = connection.await;
-    answer
+    answer.map(|text| text.unwrap_or_else(|| "NULL".to_owned()))
 }
 
 /// A pod with one PostgreSQL container, shaped as a StatefulSet would make it.

@@ -3,6 +3,8 @@
 //! StatefulSets publish no conditions, so the cause of a stall is read where it appears (reference
 //! /database.md section 5). Must not decide what follows from a cause.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     ContainerStateTerminated, ContainerStatus, PersistentVolumeClaim, Pod,
@@ -48,6 +50,7 @@ pub fn of_pod(name: &str, pod: &Pod) -> Option<Cause> {
         .filter(|c| c.name == GUARD_CONTAINER && !c.ready)
         .find_map(guard_words)
         .or_else(|| unschedulable(name, pod))
+        .or_else(|| lost_node(name, pod))
         .or_else(|| {
             let all = status.init_container_statuses.iter().chain(&status.container_statuses);
             all.flatten().find_map(|c| of_container(name, c))
@@ -72,6 +75,24 @@ fn guard_words(container: &ContainerStatus) -> Option<Cause> {
         let terminal = reason != &reason::STANDBY_COPY_FAILED;
         Some(Cause { finding: Finding::new(reason, message), terminal })
     })
+}
+
+/// The silence of a pod's node. The cluster's own controllers then take the pod for not ready, and
+/// all else stands as the kubelet said it last; a kubelet that says so itself gives a reason.
+fn lost_node(name: &str, pod: &Pod) -> Option<Cause> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let state = |kind: &str| conditions.iter().find(|c| c.type_ == kind);
+    let ready = state("Ready")?;
+    let by_others = ready.status == "False" && ready.reason.as_deref().is_none_or(str::is_empty);
+    if !by_others || state("ContainersReady")?.status != "True" {
+        return None;
+    }
+    let node = pod.spec.as_ref()?.node_name.as_deref()?;
+    let mut message = format!("pod {name}: node {node} is not heard from");
+    if pod.metadata.deletion_timestamp.is_some() {
+        message.push_str("; the pod is to be deleted, and stays until the node answers");
+    }
+    Some(Cause::passing(&reason::NODE_LOST, message))
 }
 
 fn unschedulable(name: &str, pod: &Pod) -> Option<Cause> {
@@ -145,8 +166,9 @@ fn ended(container: &ContainerStatus) -> Option<ContainerStateTerminated> {
         .find(|terminated| terminated.exit_code != 0)
 }
 
-/// What tells most of a long text, in whole lines: those that say what was fatal, or else the last
-/// ones. A single line that is too long is cut between words.
+/// What tells most of a long text, in whole lines and in their order: those that say what was fatal,
+/// and as many of those that led to the last of them as there is room for; without a fatal one the
+/// last lines. A single line that is too long is cut between words.
 fn shortened(words: &str) -> String {
     let trimmed = words.trim();
     if trimmed.chars().count() <= WORDS_LIMIT {
@@ -157,21 +179,23 @@ fn shortened(words: &str) -> String {
     if words.len() >= KEPT_BYTES && lines.len() > 1 {
         lines.remove(0);
     }
-    let fatal: Vec<&str> = lines.iter().copied().filter(|l| is_fatal(l)).collect();
-    let lines = if fatal.is_empty() { lines } else { fatal };
-    let mut kept: Vec<&str> = Vec::new();
+    let fatal: Vec<usize> = (0..lines.len()).filter(|at| is_fatal(lines[*at])).collect();
+    let last = fatal.last().copied().unwrap_or(lines.len().saturating_sub(1));
+    let mut kept = BTreeSet::new();
     let mut room = WORDS_LIMIT;
-    for line in lines.iter().rev() {
-        let length = line.chars().count() + 1;
-        if length > room {
-            break;
+    for sought in [fatal, (0..=last).collect()] {
+        for at in sought.into_iter().rev().filter(|at| !kept.contains(at)).collect::<Vec<_>>() {
+            let length = lines[at].chars().count() + 1;
+            if length > room {
+                break;
+            }
+            room -= length;
+            kept.insert(at);
         }
-        room -= length;
-        kept.insert(0, line);
     }
-    match lines.last() {
+    match lines.get(last) {
         Some(line) if kept.is_empty() => cut_between_words(line),
-        _ => kept.join("\n"),
+        _ => kept.into_iter().map(|at| lines[at]).collect::<Vec<_>>().join("\n"),
     }
 }
 

@@ -110,6 +110,7 @@ static RUNGS: &[Rung<Context>] = &[
                 &reason::ROLLOUT_WAITING,
                 &reason::ROLLING_OUT,
                 &reason::POD_UNSCHEDULABLE,
+                &reason::NODE_LOST,
                 &reason::IMAGE_PULL_FAILED,
                 &reason::CONTAINER_CRASHING,
                 &reason::CONTAINER_CONFIG_ERROR,

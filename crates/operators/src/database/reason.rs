@@ -103,6 +103,9 @@ reasons! {
     POD_UNSCHEDULABLE = "PodUnschedulable",
         "No node can take the pod.",
         "Make room, or change spec.resources, spec.podTemplate or the volume's topology as the message says.";
+    NODE_LOST = "NodeLost",
+        "The node of the pod is not heard from. The server may still run there, so nothing is started in its place.",
+        "Bring the node back. If its machine is off for certain, taint the node with node.kubernetes.io/out-of-service; a volume that lies on that machine alone is then lost with it.";
     IMAGE_PULL_FAILED = "ImagePullFailed",
         "The image cannot be pulled.",
         "Correct spec.image or spec.podTemplate.imagePullSecrets.";

@@ -8,9 +8,11 @@
 #[path = "../support/session.rs"]
 pub(crate) mod session;
 
+pub(crate) mod kubectl;
 pub(crate) mod process;
 pub(crate) mod scene;
 pub(crate) mod sql;
+pub(crate) mod trouble;
 pub(crate) mod update;
 mod waiting;
 pub(crate) mod writer;
@@ -126,9 +128,14 @@ pub(crate) async fn kubelet_bench(images: &[Recipe]) -> Option<Bench> {
     for image in images {
         cluster.load(image).await.expect("the image is imported");
     }
+    Some(bench_of(cluster).await)
+}
+
+/// A namespace of its own on a cluster.
+pub(crate) async fn bench_of(cluster: &'static testbed::Cluster) -> Bench {
     let plane = cluster.plane();
     let (client, namespace) = furnish(plane).await;
-    Some(Bench { plane, client, namespace, node: Node::Kubelet })
+    Bench { plane, client, namespace, node: Node::Kubelet }
 }
 
 /// Installs the definitions, and makes a namespace.

@@ -8,11 +8,12 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, AttachParams, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use testbed::Cluster;
 use testbed::images::POSTGRES_15;
 use tokio::io::AsyncReadExt;
 
 use super::sql::{Who, ask, login};
-use super::{Bench, Operator, exercise, is_ready, kubelet_bench, printed_rules};
+use super::{Bench, Operator, bench_of, exercise, is_ready, kubelet_bench, printed_rules};
 
 /// Name of the scenario's Database.
 pub(crate) const DB: &str = "test-db";
@@ -28,10 +29,18 @@ pub(crate) struct Scene {
 impl Scene {
     /// An empty namespace with an operator; `None` when the machine cannot have a node.
     pub(crate) async fn open(name: &'static str) -> Option<Self> {
-        let bench = Arc::new(kubelet_bench(&[POSTGRES_15]).await?);
-        let began = Instant::now();
+        Some(Self::furnished(kubelet_bench(&[POSTGRES_15]).await?, name).await)
+    }
+
+    /// The same on a cluster of the test's own.
+    pub(crate) async fn on(cluster: &'static Cluster, name: &'static str) -> Self {
+        Self::furnished(bench_of(cluster).await, name).await
+    }
+
+    async fn furnished(bench: Bench, name: &'static str) -> Self {
+        let (bench, began) = (Arc::new(bench), Instant::now());
         let operator = Some(bench.operator("steadfast", &printed_rules()).await);
-        Some(Self { bench, operator, name, began })
+        Self { bench, operator, name, began }
     }
 
     /// A scenario that begins with a Database that is Ready and holds a row.
@@ -39,10 +48,15 @@ impl Scene {
         let scene = Self::open(name).await?;
         scene.apply(exercise()).await;
         scene.ready("to come up").await;
-        let client = login(&scene.bench, DB, Who::Application).await.expect("a login");
+        scene.write_the_row().await;
+        Some(scene)
+    }
+
+    /// Writes the row that [`Self::assert_the_row`] looks for.
+    pub(crate) async fn write_the_row(&self) {
+        let client = login(&self.bench, DB, Who::Application).await.expect("a login");
         let row = "CREATE TABLE keep (v text); INSERT INTO keep VALUES ('written before')";
         ask(&client, row).await.expect("a row");
-        Some(scene)
     }
 
     /// Says what it took, and clears up.

@@ -72,9 +72,10 @@ fn save(folder: &Path, name: &str, value: &Value) -> Result<()> {
     fs::write(folder.join(name), value.to_string()).with_context(|| format!("write {name}"))
 }
 
-fn file_digest(path: &Path) -> Result<String> {
+/// Digest of a file's contents, in hexadecimal digits.
+pub(super) fn file_digest(path: &Path) -> Result<String> {
     let mut digest = Sha256::new();
-    let mut file = fs::File::open(path).context("open a layer")?;
-    io::copy(&mut file, &mut digest).context("read a layer")?;
+    let mut file = fs::File::open(path).context("open a file")?;
+    io::copy(&mut file, &mut digest).context("read a file")?;
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -8,9 +8,9 @@ mod build;
 mod recipes;
 
 pub(crate) use archive::feed;
-pub use recipes::{ALL, PAUSE, POSTGRES_15, POSTGRES_17};
+pub use recipes::{ALL, OPERATOR, PAUSE, POSTGRES_15, POSTGRES_17, RABBITMQ, ZOOKEEPER};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
@@ -24,7 +24,9 @@ pub struct Recipe {
     pub names: &'static [&'static str],
     /// Its lower layer.
     pub base: Base,
-    /// What lies on top.
+    /// Java archives on top of that.
+    pub jars: Option<Jars>,
+    /// What lies on top of all.
     pub files: &'static [File],
     /// Entry point, environment and so on: the `config` object of the image, as JSON.
     pub settings: &'static str,
@@ -51,6 +53,15 @@ pub enum Base {
         /// Its source, in C.
         source: &'static str,
     },
+}
+
+/// Java archives from Maven's registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Jars {
+    /// Names them, in the form of a `pom.xml`: what is needed at run time, with all that it needs itself.
+    pub pom: &'static str,
+    /// Their folder in the image.
+    pub folder: &'static str,
 }
 
 /// One file of an image.
@@ -83,12 +94,22 @@ impl Recipe {
     /// The image's folder, built if it is missing. A second process waits for the first one's build.
     ///
     /// # Errors
-    /// A program is missing (mmdebstrap, tar, cc), or the packages cannot be fetched.
+    /// A program is missing (mmdebstrap, tar, cc, mvn), or the packages cannot be fetched.
     pub fn ensure(&self) -> Result<PathBuf> {
         match self.built() {
             Some(path) => Ok(path),
             None => build::build(self).with_context(|| format!("build image {}", self.name())),
         }
+    }
+
+    /// The folder of this image with a program of this machine in `/usr/local/bin`, stripped; built if the recipe or the
+    /// program changed. Its lower layers must be there: [`prepare`] makes them.
+    ///
+    /// # Errors
+    /// The lower layers are not built, or `strip` or tar fail.
+    pub fn with_program(&self, program: &Path) -> Result<PathBuf> {
+        build::with_program(self, program)
+            .with_context(|| format!("build image {} with {}", self.name(), program.display()))
     }
 
     /// The image's name.
@@ -111,8 +132,10 @@ impl Recipe {
         let files = self.files.iter().flat_map(|file| {
             [file.path, file.text, if file.executable { "executable" } else { "" }]
         });
-        let words = self.names.iter().copied().chain([base.as_str(), self.settings]).chain(files);
-        short_digest(words)
+        let jars = self.jars.iter().flat_map(|jars| [jars.pom, jars.folder]);
+        let own = [base.as_str(), self.settings, build::PACKING];
+        let words = self.names.iter().copied().chain(own);
+        short_digest(words.chain(jars).chain(files))
     }
 }
 
@@ -126,6 +149,14 @@ impl Base {
             Self::Program { path, source } => short_digest([path, source]),
         }
     }
+}
+
+/// Builds the lower layers of the images that get a program of the machine later.
+///
+/// # Errors
+/// As [`Recipe::ensure`].
+pub fn prepare() -> Result<()> {
+    build::prepare(&OPERATOR)
 }
 
 fn folder() -> Result<PathBuf> {
@@ -152,6 +183,7 @@ mod tests {
             Recipe { names: &["postgres:15"], ..recipe },
             Recipe { settings: "{}", ..recipe },
             Recipe { files: &[], ..recipe },
+            Recipe { jars: Some(Jars { pom: "", folder: "" }), ..recipe },
             Recipe { base: POSTGRES_17.base, ..recipe },
         ];
         for other in changed {

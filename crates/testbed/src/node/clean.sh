@@ -4,6 +4,14 @@ ip link delete "$name" 2>/dev/null
 for link in "/sys/class/net/$name"-*; do
     [ -e "$link" ] && ip link delete "${link##*/}" 2>/dev/null
 done
+# The file systems of volumes, innermost first; each gives its loop device back.
+if [ -n "${2:-}" ]; then
+    while read -r _ place _; do
+        case $place in "$2"/*) echo "$place" ;; esac
+    done </proc/self/mounts | sort -r | while read -r place; do
+        umount "$place" 2>/dev/null || umount -l "$place"
+    done
+fi
 groups() {
     find /sys/fs/cgroup -maxdepth 2 -type d -name "$name" 2>/dev/null
 }

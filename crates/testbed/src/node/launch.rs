@@ -43,11 +43,6 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Its name in the cluster.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Where its programs run.
     pub(crate) fn room(&self) -> &Room {
         &self.room

@@ -5,6 +5,7 @@
 //! `README.md`.
 
 mod cluster;
+mod disk;
 mod dns;
 mod holder;
 mod launch;
@@ -17,6 +18,7 @@ mod store;
 mod volumes;
 
 pub use cluster::{Cluster, ClusterOptions};
+pub use disk::enforces_sizes;
 pub(crate) use holder::Holder;
 pub(crate) use network::Network;
 pub use programs::{CONTAINERD_VERSION, COREDNS_VERSION, NodePrograms, ensure, find};

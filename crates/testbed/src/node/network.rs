@@ -69,6 +69,11 @@ impl Network {
         &self.folder
     }
 
+    /// Folder of the volumes.
+    pub(crate) fn volumes(&self) -> PathBuf {
+        self.folder.join("volumes")
+    }
+
     /// A handle that keeps the number taken while it is open.
     pub(crate) fn lock(&self) -> Result<File> {
         self.lock.try_clone().context("share the network's lock")
@@ -118,7 +123,21 @@ impl Network {
         for folder in control_groups()? {
             make_control_group(&folder.join(&name))?;
         }
-        fs::create_dir_all(&self.folder).context("make the nodes' folder")
+        // What is mounted there is to be seen in every node, also in one that was there before.
+        let volumes = self.volumes();
+        fs::create_dir_all(&volumes).context("make the volumes' folder")?;
+        let volumes = volumes.display().to_string();
+        run("mount", &["--bind", &volumes, &volumes])?;
+        run("mount", &["--make-shared", &volumes])
+    }
+
+    /// Makes a node's control groups, below the network's: a kubelet ends what it finds below its own and does not
+    /// know.
+    pub(crate) fn make_control_groups(&self, node: &str) -> Result<()> {
+        for folder in control_groups()? {
+            make_control_group(&folder.join(self.name()).join(node))?;
+        }
+        Ok(())
     }
 }
 
@@ -160,7 +179,8 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
     output(program, arguments).map(drop)
 }
 
-fn output(program: &str, arguments: &[&str]) -> Result<String> {
+/// What a short command that must succeed says.
+pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String> {
     succeed(Command::new(program).args(arguments))
 }
 

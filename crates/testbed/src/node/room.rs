@@ -59,10 +59,13 @@ impl Room {
     pub(crate) fn open(place: Place<'_>, group: &Group) -> Result<Self> {
         let folder = place.folder();
         fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+        place.network.make_control_groups(&place.name())?;
+        // Of a room that was here before.
+        let _not_there = fs::remove_file(folder.join("ready"));
         let log = File::create(folder.join("room.log")).context("open a room's log")?;
         let leashed = matches!(group, Group::Leashed(_));
         let mut holder = Command::new("unshare")
-            .args(["--mount", "--net", "--pid", "--uts", "--ipc", "--propagation=private"])
+            .args(["--mount", "--net", "--pid", "--uts", "--ipc", "--propagation=slave"])
             .args(["--fork", "--kill-child", "/bin/sh", "-c", FIRST, "room"])
             .arg(&folder)
             .arg(place.name())
@@ -122,6 +125,8 @@ impl Room {
         let cable = format!("{}-{index}", network.name());
         let first = self.first.to_string();
         let address = place.address().to_string();
+        // Of a room that was here before; the kernel takes its time to remove it.
+        let _not_there = network::run("ip", &["link", "delete", &cable]);
         network::run(
             "ip",
             &["link", "add", &cable, "type", "veth", "peer", "name", "eth0", "netns", &first],
@@ -130,7 +135,7 @@ impl Room {
         self.run("ip", &["address", "add", &format!("{address}/24"), "dev", "eth0"])?;
         self.run("ip", &["link", "set", "eth0", "up"])?;
         self.run("ip", &["route", "add", "default", "via", &network.machine().to_string()])?;
-        network::run("ip", &["route", "add", &network.pods(index), "via", &address])?;
+        network::run("ip", &["route", "replace", &network.pods(index), "via", &address])?;
         // Two pods of one node meet on its bridge; only with this are answers of a Service translated back.
         let settings = "echo 1 >/proc/sys/net/ipv4/ip_forward && \
             echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables";

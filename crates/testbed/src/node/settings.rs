@@ -13,6 +13,9 @@ pub(crate) const PAUSE_IMAGE: &str = "steadfast.dev/pause:1";
 /// containerd's socket, in the room's own `/run`.
 pub(crate) const SOCKET: &str = "/run/containerd/containerd.sock";
 
+/// Folder of what containerd is told about registries.
+pub(crate) const REGISTRIES: &str = "registries";
+
 /// Where a node's files lie.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
@@ -45,6 +48,10 @@ state = "/run/containerd"
   [plugins.'io.containerd.cri.v1.images'.pinned_images]
     sandbox = "{PAUSE_IMAGE}"
 
+  # Read at each pull: a folder for each registry that is spoken to in a way of its own.
+  [plugins.'io.containerd.cri.v1.images'.registry]
+    config_path = "{registries}"
+
 [plugins.'io.containerd.cri.v1.runtime']
   # Where we lack CAP_SYS_RESOURCE, a negative value is refused, and runc fails with it.
   restrict_oom_score_adj = true
@@ -64,6 +71,7 @@ state = "/run/containerd"
         root = files.text("containerd"),
         plugins = programs.network_plugins.display(),
         network = files.text("network"),
+        registries = files.text(REGISTRIES),
         runc = programs.runc.display(),
     )
 }
@@ -94,7 +102,7 @@ pub(crate) fn pod_network(place: Place<'_>) -> String {
 
 /// The kubelet's settings. Nothing is evicted for lack of disk or memory: the machine is not the cluster's.
 pub(crate) fn kubelet(files: &Files, place: Place<'_>, authority: &Path) -> String {
-    let (address, group) = (place.address(), place.network.name());
+    let (address, group) = (place.address(), format!("{}/{}", place.network.name(), place.name()));
     format!(
         r#"apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -129,6 +137,11 @@ kubeAPIBurst: 400
         resolv = files.text("resolv.conf"),
         plugins = files.text("volume-plugins"),
     )
+}
+
+/// What containerd is told of a registry that speaks without TLS: `hosts.toml` in the registry's folder.
+pub(crate) fn plain_registry(host: &str) -> String {
+    format!("server = \"http://{host}\"\n")
 }
 
 /// kube-proxy's settings. The kernel's connection table is the machine's, so its size is left alone.

@@ -38,6 +38,7 @@ pub(crate) fn find() -> Result<PathBuf> {
 /// An image cannot be built, or containerd does not take it.
 pub fn ensure(programs: &NodePrograms) -> Result<PathBuf> {
     let built: Vec<PathBuf> = images::ALL.iter().map(Recipe::ensure).collect::<Result<_>>()?;
+    images::prepare()?;
     let folder = folder()?;
     let parent = folder.parent().context("the store lies in a folder")?;
     // The lock lives as long as the open file; a killed build leaves no stale lock behind.

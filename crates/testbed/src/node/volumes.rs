@@ -1,8 +1,8 @@
 //! A dynamic volume provisioner for the nodes: a folder of this machine for each volume.
 //!
 //! It does the part of a CSI driver and its helpers that is seen through the API: makes a volume on the node that
-//! the scheduler chose, acknowledges growth, and removes volume and folder when the claim has gone. A volume's size
-//! is a promise only: nothing stops a pod that writes more.
+//! the scheduler chose, lets it grow, and removes volume and folder when the claim has gone. A volume is as large as
+//! its claim asks for where this machine has loop devices (`disk`); elsewhere its size is a promise only.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tracing::warn;
 
+use super::disk;
 use super::dns::apply;
 
 /// Name of the default storage class.
@@ -163,7 +164,7 @@ impl Provisioner {
         let Some(uid) = claim.uid() else { return Ok(()) };
         let name = format!("pvc-{uid}");
         let folder = self.folder.join(&name);
-        fs::create_dir_all(&folder).context("make a volume's folder")?;
+        disk::make(&folder, requested(claim).context("a claim asks for a size")?)?;
         // Containers run as any user.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).context("open a volume")?;
         let volume =
@@ -182,6 +183,7 @@ impl Provisioner {
         if Some(wanted) == capacity {
             return Ok(());
         }
+        disk::grow(&self.folder.join(volume), wanted)?;
         let capacity = json!({"storage": wanted});
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         let change = Patch::Merge(json!({"spec": {"capacity": capacity}}));
@@ -204,12 +206,7 @@ impl Provisioner {
             return Ok(());
         }
         let name = volume.name_any();
-        match fs::remove_dir_all(self.folder.join(&name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("remove the folder of {name}"));
-            }
-            _ => {}
-        }
+        disk::remove(&self.folder.join(&name)).with_context(|| format!("volume {name}"))?;
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         let outcome = volumes.delete(&name, &DeleteParams::default()).await;
         tolerate_stale(outcome.map(drop).map_err(Into::into))

@@ -10,8 +10,8 @@ use kube::runtime::wait::{Condition, await_condition};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
-/// Far above the seconds that anything here takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Far above the seconds that anything here takes, also on a machine that many builds share.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 /// The databases' password.
 pub(crate) const PASSWORD: &str = "a password of this test";
 
