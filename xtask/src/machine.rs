@@ -74,7 +74,7 @@ const NODE: &str = "a real control plane, and root and packages for a node";
 
 const CONTROL_PLANE: &str = "a real control plane";
 
-const TIME: &str = "minutes of processor time; the check runs a quarter";
+const TIME: &str = "minutes of processor time; the check runs an eighth";
 
 /// Runs the check and the tests of the machine.
 pub(crate) fn run(root: &Path, require_all: bool, skip_check: bool) -> Result<()> {

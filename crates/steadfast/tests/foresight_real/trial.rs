@@ -111,12 +111,9 @@ impl<'a> Trial<'a> {
         }
         self.settle().await;
         let refused = !is_ready(&self.bench.database(NAME).await);
-        let truth = Picture {
-            refused,
-            children: differences(&before, &self.objects().await),
-            pods: self.seen().gone.clone(),
-            phases: self.seen().phases[begun..].iter().skip(1).cloned().collect(),
-        };
+        let children = differences(&before, &self.objects().await);
+        let (pods, phases) = self.since(begun);
+        let truth = Picture { refused, children, pods, phases };
         if refused || told.refused {
             self.apply(&self.manifest).await.expect("what was accepted is accepted again");
             self.bench.must(NAME, "Ready again", is_ready).await;
@@ -151,6 +148,12 @@ impl<'a> Trial<'a> {
 
     async fn apply(&self, manifest: &Value) -> kube::Result<()> {
         kubectl::apply(&self.bench.client, manifest).await
+    }
+
+    /// Pods that went, and phases that came after this one.
+    fn since(&self, begun: usize) -> (Vec<String>, Vec<String>) {
+        let seen = self.seen();
+        (seen.gone.clone(), seen.phases[begun..].iter().skip(1).cloned().collect())
     }
 
     fn seen(&self) -> std::sync::MutexGuard<'_, Activity> {
