@@ -13,6 +13,8 @@ use super::held;
 use super::verify::Target;
 use super::{config, image, names, replication, sql};
 
+use crate::parts::members::Members;
+
 /// System identifier of data that do not exist yet.
 const NEW_IDENTIFIER: &str = "0";
 
