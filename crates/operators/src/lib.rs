@@ -7,3 +7,4 @@
 pub mod catalog;
 pub mod database;
 mod parts;
+pub mod zookeeper;
