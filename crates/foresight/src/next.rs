@@ -1,6 +1,6 @@
 //! What a controller does next, in words: its steps, and the questions that only it can ask.
 
-use phased::fact::{Question, Reach};
+use phased::fact::{Question, Reach, SqlRequest, WordRequest, ZooKeeperRequest};
 use phased::step::{Expect, Finalizer, Step};
 
 use crate::words::named;
@@ -19,8 +19,10 @@ pub fn subject_of(step: &Step) -> Option<String> {
 /// A question.
 pub fn ask_line(question: &Question) -> String {
     match question {
-        Question::Sql(request) => {
-            format!("asks the server at {}:{}", request.host, request.port)
+        Question::Sql(SqlRequest { host, port, .. })
+        | Question::Word(WordRequest { host, port, .. })
+        | Question::ZooKeeper(ZooKeeperRequest { host, port, .. }) => {
+            format!("asks the server at {host}:{port}")
         }
         Question::Reach(Reach::Tcp { host, port, .. }) => format!("tries to reach {host}:{port}"),
         Question::Reach(Reach::Http { url, .. }) => format!("tries to reach {url}"),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use phased::fact::{Answer, Question, Reach, Reply};
+use phased::fact::{Answer, Question, Reach, Reply, SqlRequest, WordRequest, ZooKeeperRequest};
 use phased::step::Action;
 use phased::{Live, ObjectId, Past, Plan, Seen, StepTrouble, Subject};
 use serde_json::Value;
@@ -174,7 +174,9 @@ impl Stage {
                 }
                 self.heard(Question::Events { namespace: namespace.clone(), about })
             }
-            Question::Reach(_) | Question::Sql(_) if self.outside == Outside::Unasked => {
+            Question::Reach(_) | Question::Sql(_) | Question::Word(_) | Question::ZooKeeper(_)
+                if self.outside == Outside::Unasked =>
+            {
                 self.told.get(question).cloned().map_or(Heard::Nothing, Heard::answer)
             }
             Question::Reach(reach) => {
@@ -182,11 +184,12 @@ impl Stage {
                 self.supposed.insert(format!("{host} answers"));
                 Heard::answer(Ok(Reply::Reached))
             }
-            Question::Sql(request) => {
+            Question::Sql(SqlRequest { host, .. })
+            | Question::Word(WordRequest { host, .. })
+            | Question::ZooKeeper(ZooKeeperRequest { host, .. }) => {
                 let past = Past { seen: &self.begun, done: &self.done };
                 match self.subject.suppose(&self.seen, question, &past) {
                     Some(reply) => {
-                        let host = &request.host;
                         self.supposed.insert(format!("the server at {host} answers as it should"));
                         Heard::answer(Ok(reply))
                     }

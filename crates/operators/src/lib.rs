@@ -6,3 +6,5 @@
 
 pub mod catalog;
 pub mod database;
+mod parts;
+pub mod zookeeper;

@@ -130,7 +130,7 @@ fn pg_06_a_new_database_takes_the_kept_volume() {
     assert_eq!(world.story(), "Provisioning/False/ChildTerminating", "the collector is late");
     world.objects.retain(|_, o| o["metadata"].get("ownerReferences").is_none());
     assert!(world.objects.len() < owned.len());
-    world.objects.remove(&world.names().primary_pod());
+    world.stored.objects.remove(&world.names().primary_pod());
     world.bring_up();
     agree(&world);
     assert!(!world.writes.iter().any(|w| w.contains("create-database")), "the data were there");

@@ -328,7 +328,7 @@ fn a_claim_template_is_made_anew_before_any_volume_exists() {
 
 #[test]
 fn a_resource_that_does_not_parse_is_told_and_can_go() {
-    let mut root: Value = World::new().root;
+    let mut root: Value = World::new().root.clone();
     root["spec"]["replicas"] = json!("three");
     let live = |root: &Value| phased::Live::new(root.clone()).unwrap();
     let settings = phased::Settings::default();

@@ -12,6 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::object::{Live, ObjectId};
 
+mod word;
+mod zookeeper;
+
+pub use word::{WordOutcome, WordRequest};
+pub use zookeeper::{
+    BAD_VERSION, NO_NODE, NODE_EXISTS, Node, ZooKeeperCall, ZooKeeperOutcome, ZooKeeperRequest,
+};
+
 /// Answers by question. A question that was not asked yet is absent; a question that could not be
 /// answered holds its [`Trouble`], never an empty answer (design.md section 2).
 pub type Facts = BTreeMap<Question, Answer>;
@@ -35,6 +43,10 @@ pub enum Question {
     Reach(Reach),
     /// SQL over PostgreSQL's wire protocol.
     Sql(SqlRequest),
+    /// A word over TCP.
+    Word(WordRequest),
+    /// Nodes of a ZooKeeper ensemble; reads only.
+    ZooKeeper(ZooKeeperRequest),
 }
 
 /// How an external dependency is tried (reference/database.md section 2).
@@ -134,7 +146,6 @@ pub enum SqlPiece {
 
 /// A successful answer.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a pass holds a handful; matching stays plain")]
 pub enum Reply {
     /// To [`Question::Object`].
     Object(Option<Live>),
@@ -144,6 +155,10 @@ pub enum Reply {
     Reached,
     /// To [`Question::Sql`]: what the server said, errors of the server included.
     Sql(SqlOutcome),
+    /// To [`Question::Word`].
+    Word(WordOutcome),
+    /// To [`Question::ZooKeeper`]: what the server said, its errors included.
+    ZooKeeper(ZooKeeperOutcome),
 }
 
 /// An Event of the cluster.

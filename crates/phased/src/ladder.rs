@@ -121,6 +121,10 @@ pub struct LadderDoc {
     pub reasons: Vec<&'static Reason>,
     /// Condition types with their meaning.
     pub conditions: Vec<(&'static str, &'static str)>,
+    /// Those of them that a replaced operator wrote and that keep its form: reasons that are no
+    /// words of one piece, or none; times of its own. No rule about conditions holds for them but
+    /// that they are listed.
+    pub historical: Vec<&'static str>,
 }
 
 /// A ladder: rungs from the lowest to the one that means "settled".

@@ -8,10 +8,14 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::fact::{Access, Password, Question, Reach, SecretKey, SqlPiece, SqlRequest, SqlText};
+use crate::fact::{
+    Access, Password, Question, Reach, SecretKey, SqlPiece, SqlRequest, SqlText, ZooKeeperCall,
+    ZooKeeperRequest,
+};
 use crate::plan::{EventNote, Note, Plan};
 use crate::step::{
-    Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Propagation, Step,
+    Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Propagation, Request,
+    Step,
 };
 use crate::wake::Wake;
 
@@ -56,6 +60,11 @@ pub fn question(question: &Question) -> String {
             format!("GET {url} within {timeout_seconds} s")
         }
         Question::Sql(request) => sql(request),
+        Question::Word(request) => format!(
+            "say {} to {}:{} within {} s",
+            request.word, request.host, request.port, request.timeout_seconds
+        ),
+        Question::ZooKeeper(request) => zookeeper(request),
     }
 }
 
@@ -135,7 +144,32 @@ fn delete_line(delete: &Delete) -> String {
 }
 
 fn action_lines(action: &Action) -> String {
-    format!("do {} (gate {}): {}\n{}", action.name, action.gate, action.why, sql(&action.request))
+    let request = match &action.request {
+        Request::Sql(request) => sql(request),
+        Request::ZooKeeper(request) => zookeeper(request),
+    };
+    format!("do {} (gate {}): {}\n{request}", action.name, action.gate, action.why)
+}
+
+fn zookeeper(request: &ZooKeeperRequest) -> String {
+    let mut out = format!(
+        "ZooKeeper at {}:{} within {} s",
+        request.host, request.port, request.timeout_seconds
+    );
+    for call in &request.calls {
+        let line = match call {
+            ZooKeeperCall::Read { path } => format!("read {path}"),
+            ZooKeeperCall::Create { path, data } => format!("create {path} {data:?}"),
+            ZooKeeperCall::Write { path, data, version } => {
+                format!("write {path} {data:?} over version {version}")
+            }
+            ZooKeeperCall::Reconfigure { joining, leaving, from } => {
+                format!("reconfigure version {from:x}, joining {joining:?}, leaving {leaving:?}")
+            }
+        };
+        let _ = write!(out, "\n  {line}");
+    }
+    out
 }
 
 fn sql(request: &SqlRequest) -> String {

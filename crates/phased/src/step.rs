@@ -6,7 +6,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde_json::Value;
 
-use crate::fact::SqlRequest;
+use crate::fact::{SqlRequest, ZooKeeperRequest};
 use crate::object::{Live, ObjectId};
 
 /// One write.
@@ -182,7 +182,16 @@ pub struct Action {
     /// The gate that is open, by name.
     pub gate: &'static str,
     /// What is done.
-    pub request: SqlRequest,
+    pub request: Request,
     /// Why.
     pub why: String,
+}
+
+/// What an action says, by protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// SQL statements that take effect.
+    Sql(SqlRequest),
+    /// Calls to a ZooKeeper ensemble.
+    ZooKeeper(ZooKeeperRequest),
 }

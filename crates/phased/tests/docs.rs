@@ -38,6 +38,7 @@ fn doc() -> LadderDoc {
         aside: vec![("Failed", "in by a deadline, out by a new spec")],
         reasons: vec![&ROLLING],
         conditions: vec![("Ready", "everything holds")],
+        historical: Vec::new(),
     }
 }
 
@@ -95,6 +96,7 @@ fn empty_tables_are_left_out() {
         aside: Vec::new(),
         reasons: Vec::new(),
         conditions: Vec::new(),
+        historical: Vec::new(),
     };
     let text = markdown(&bare);
     assert!(text.contains("### Phases\n"));

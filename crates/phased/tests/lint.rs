@@ -6,7 +6,7 @@ use phased::fact::{Access, Password, SecretKey, SqlRequest, SqlText};
 use phased::ladder::{LadderDoc, RungDoc};
 use phased::lint::{Hidden, LintContext, Rule, check};
 use phased::step::{
-    Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Propagation,
+    Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Propagation, Request,
 };
 use phased::{
     EventNote, KindRef, Note, ObjectId, Plan, Question, Reason, StatusWrite, Step, Transition, Wake,
@@ -20,7 +20,6 @@ static UNKNOWN: Reason = Reason { name: "NobodyKnows", meaning: "m", remedy: "r"
 
 static RUNG_REASONS: &[&Reason] = &[&WAITING, &REFUSED];
 static TOP_REASONS: &[&Reason] = &[&READY];
-
 const SECRET_VALUE: &str = "hunter2-hunter2-hunter2";
 
 fn context() -> LintContext {
@@ -42,6 +41,7 @@ fn context() -> LintContext {
         aside: vec![("Failed", "")],
         reasons: vec![&READY, &WAITING, &REFUSED],
         conditions: vec![("Ready", ""), ("Progressing", ""), ("Degraded", "")],
+        historical: vec![],
     })
 }
 
@@ -104,7 +104,7 @@ fn act(gate: &'static str) -> Step {
     Step::Act(Action {
         name: "CreateRole",
         gate,
-        request: SqlRequest {
+        request: Request::Sql(SqlRequest {
             host: "h".into(),
             port: 5432,
             user: "u".into(),
@@ -113,11 +113,10 @@ fn act(gate: &'static str) -> Step {
             access: Access::Change,
             statements: vec![SqlText::plain("SELECT 1")],
             timeout_seconds: 3,
-        },
+        }),
         why: "absent".into(),
     })
 }
-
 fn create_once() -> Step {
     let id = id(kind("", "Secret"), "credentials");
     Step::CreateOnce(CreateOnce {
@@ -468,8 +467,9 @@ fn no_secret_is_told() {
         |plan| plan.events[0].message = SECRET_VALUE.into(),
         |plan| status_of(plan)["conditions"][0]["message"] = json!(SECRET_VALUE),
         |plan| {
-            let Step::Act(action) = &mut plan.steps[5] else { panic!("an action") };
-            action.request.statements = vec![SqlText::plain(format!("x '{SECRET_VALUE}'"))];
+            let Step::Act(Action { request, .. }) = &mut plan.steps[5] else { panic!() };
+            let Request::Sql(sql) = request else { panic!() };
+            sql.statements = vec![SqlText::plain(format!("x '{SECRET_VALUE}'"))];
         },
     ];
     let mut context = context();

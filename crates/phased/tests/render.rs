@@ -4,7 +4,8 @@ use insta::assert_snapshot;
 use phased::fact::{Access, Password, Reach, SecretKey, SqlPiece, SqlRequest, SqlText};
 use phased::render::{text, text_from};
 use phased::step::{
-    Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Propagation, TextPiece,
+    Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Propagation, Request,
+    TextPiece,
 };
 use phased::{
     EventNote, KindRef, Note, ObjectId, Plan, Question, Reason, StatusWrite, Step, Transition, Wake,
@@ -56,7 +57,7 @@ fn role() -> Step {
     Step::Act(Action {
         name: "AlterRole",
         gate: "server-ready",
-        request: request(Access::Change, vec![statement, SqlText::plain("SELECT 1")]),
+        request: Request::Sql(request(Access::Change, vec![statement, SqlText::plain("SELECT 1")])),
         why: "the login was refused".into(),
     })
 }

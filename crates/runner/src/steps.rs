@@ -3,12 +3,12 @@
 //! Decides nothing: preconditions come with the step. The rules for each kind of step are
 //! design.md section 2, "Children".
 
-use phased::fact::{Fate, SqlOutcome};
+use phased::fact::Fate;
 use phased::plan::EventNote;
 use phased::step::{
     Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Step, text,
 };
-use phased::{Live, ObjectId, Trouble, compare};
+use phased::{Live, ObjectId, compare};
 use serde_json::{Map, Value, json};
 
 use crate::api::{ApplyMode, Part};
@@ -194,23 +194,10 @@ impl Hands<'_> {
 
     async fn act(&self, action: &Action) -> Result<Done, ApiError> {
         tracing::info!(action = action.name, gate = action.gate, why = %action.why, "acting");
-        let trouble = match self.means.outside.act(action).await {
-            Ok(SqlOutcome::Rows(_)) => return Ok(Done::Written(None)),
-            Ok(SqlOutcome::Refused { code, message, .. }) => Trouble {
-                fate: Fate::WorldMayHeal,
-                reason: format!("SQLSTATE {code}"),
-                message: format!("{}: {message}", action.name),
-            },
-            Ok(SqlOutcome::Unreachable { message } | SqlOutcome::NoPassword { message }) => {
-                Trouble {
-                    fate: Fate::WorldMayHeal,
-                    reason: "Unreachable".to_owned(),
-                    message: format!("{}: {message}", action.name),
-                }
-            }
-            Err(trouble) => trouble,
-        };
-        Err(ApiError::Trouble { trouble, retry_after: None })
+        match self.means.outside.act(action).await {
+            Ok(()) => Ok(Done::Written(None)),
+            Err(trouble) => Err(ApiError::Trouble { trouble, retry_after: None }),
+        }
     }
 }
 

@@ -143,11 +143,13 @@ impl Viewer {
             Question::Events { namespace, about } => {
                 external::events(&self.server, namespace, about).await
             }
-            Question::Reach(_) | Question::Sql(_) => Err(Trouble {
-                fate: Fate::WorldMayHeal,
-                reason: "NotAsked".to_owned(),
-                message: "not asked from here".to_owned(),
-            }),
+            Question::Reach(_) | Question::Sql(_) | Question::Word(_) | Question::ZooKeeper(_) => {
+                Err(Trouble {
+                    fate: Fate::WorldMayHeal,
+                    reason: "NotAsked".to_owned(),
+                    message: "not asked from here".to_owned(),
+                })
+            }
         }
     }
 }

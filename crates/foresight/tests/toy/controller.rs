@@ -7,7 +7,7 @@ use phased::ladder::{Finding, LadderDoc, RungDoc, Verdict};
 use phased::plan::{Note, Stands, StatusWrite, Transition};
 use phased::quantity::Quantity;
 use phased::rollout::{self, Rollout};
-use phased::step::{Action, Apply, Expect};
+use phased::step::{Action, Apply, Expect, Request};
 use phased::{
     Controller, KindRef, Live, Observed, Past, Plan, Question, Reason, Settings, Step, Trigger,
     Wake, Want, Watch,
@@ -66,6 +66,7 @@ impl Controller for Widget {
             aside: vec![("Failed", "entered when nothing moves; left when the spec changes")],
             reasons: vec![&ACCEPTED, &MISSING, &TAKEN, &ROLLING, &SHRINK, &PREPARING, &SETTLED],
             conditions: vec![("Ready", "True when every rung holds")],
+            historical: Vec::new(),
         }
     }
 
@@ -270,7 +271,7 @@ impl Judge<'_> {
                 self.steps.push(Step::Act(Action {
                     name: "create-role",
                     gate: "ServerReady",
-                    request: Self::request(Access::Change),
+                    request: Request::Sql(Self::request(Access::Change)),
                     why: "the role does not exist".to_owned(),
                 }));
                 Some(Verdict::Working(Finding::new(&PREPARING, "the role is made")))

@@ -2,19 +2,25 @@
 //!
 //! Must not decide; the rungs do.
 
-use k8s_openapi::api::apps::v1::StatefulSet;
-use phased::fact::{Question, Reply, Trouble};
+use k8s_openapi::api::core::v1::Pod;
 use phased::ladder::Finding;
-use phased::{Live, ObjectId, Observed, child};
+use phased::{KindRef, Observed, child};
 
 use super::api::{Database, DatabaseStatus};
-use super::blueprint::{self, Blueprint};
+use super::blueprint::Blueprint;
 use super::held::{self, Recorded};
 use super::names::Names;
 use super::record::Records;
 use super::valid::{self, Refusal};
 use super::verify::{self, Heard, Inspection, Target};
-use super::{config, labels, memory, names, services, verifying};
+use super::{causes, config, labels, services, verifying};
+use crate::parts::causes::Cause;
+use crate::parts::members::Members;
+use crate::parts::memory;
+pub use crate::parts::scene::{Scene, Sight};
+
+/// A rung's judgement in the making.
+pub type Tending<'a> = crate::parts::tending::Tending<'a, Context>;
 
 /// What the rungs look at.
 pub struct Context {
@@ -32,17 +38,24 @@ pub struct Context {
     pub blueprint: Option<Blueprint>,
 }
 
-/// What is known of an object.
-#[derive(Clone, Debug)]
-pub enum Sight {
-    /// It exists.
-    Seen(Box<Live>),
-    /// It does not exist, by a live read.
-    Absent,
-    /// Not known before this question is answered.
-    Unasked(Question),
-    /// It could not be read, which is not absence.
-    Unread(Trouble),
+impl Scene for Context {
+    type Resource = Database;
+    const KIND: KindRef = super::KIND;
+    const MANAGER: &'static str = super::MANAGER;
+
+    fn observed(&self) -> &Observed<Database> {
+        &self.observed
+    }
+
+    fn has_served(&self) -> bool {
+        self.status.system_identifier.is_some()
+    }
+}
+
+impl Members for Context {
+    fn cause_in_pod(&self, name: &str, pod: &Pod) -> Option<Cause> {
+        causes::of_pod(name, pod)
+    }
 }
 
 impl Context {
@@ -74,7 +87,7 @@ impl Context {
 
     /// The objects with the records, where they are there and ours.
     pub fn records(&self) -> Records {
-        let owner = blueprint::owner(&self.names, self.observed.root.uid());
+        let owner = self.owner();
         let ours = |id| self.seen(&id).filter(|live| child::foreign(live, &owner).is_none());
         Records { set: ours(self.names.stateful_set()), config: ours(self.names.config_map()) }
     }
@@ -135,31 +148,6 @@ impl Context {
         if apart { wanted } else { wanted.min(now) }
     }
 
-    /// Our pods by ordinal, from the lowest, as the watch shows them.
-    pub fn pods(&self) -> impl Iterator<Item = (u32, &Live)> {
-        let pods = self.observed.of_kind(names::pod_kind());
-        let mut pods: Vec<(u32, &Live)> = pods
-            .filter_map(|(id, pod)| Some((self.names.ordinal_of_pod(&id.name)?, pod)))
-            .collect();
-        pods.sort_by_key(|(ordinal, _)| *ordinal);
-        pods.into_iter()
-    }
-
-    /// The pod of an ordinal, as the watch shows it.
-    pub fn pod(&self, ordinal: u32) -> Option<&Live> {
-        self.observed.object(&self.names.pod(ordinal))
-    }
-
-    /// Our claims by ordinal, from the lowest, as the watch shows them.
-    pub fn claims(&self) -> impl Iterator<Item = (u32, &Live)> {
-        let claims = self.observed.of_kind(names::claim_kind());
-        let mut claims: Vec<(u32, &Live)> = claims
-            .filter_map(|(id, claim)| Some((self.names.ordinal_of_claim(&id.name)?, claim)))
-            .collect();
-        claims.sort_by_key(|(ordinal, _)| *ordinal);
-        claims.into_iter()
-    }
-
     /// A standby whose slot the primary gave up can never catch up: the very pass that sees it asks
     /// for it to be seeded anew, by the uid of its present pod.
     fn learn_lost_slots(&mut self) {
@@ -211,45 +199,11 @@ impl Context {
         })
     }
 
-    /// An object as the watch shows it or a live read found it.
-    pub fn seen(&self, id: &ObjectId) -> Option<Live> {
-        match self.sight(id) {
-            Sight::Seen(live) => Some(*live),
-            Sight::Absent | Sight::Unasked(_) | Sight::Unread(_) => None,
-        }
-    }
-
-    /// What is known of an object. The watches show only what carries our labels, so what they do
-    /// not show is asked for before it counts as absent.
-    pub fn sight(&self, id: &ObjectId) -> Sight {
-        if let Some(live) = self.observed.object(id) {
-            return Sight::Seen(Box::new(live.clone()));
-        }
-        let question = Question::Object(id.clone());
-        match self.observed.facts.get(&question) {
-            None => Sight::Unasked(question),
-            Some(Ok(Reply::Object(Some(live)))) => Sight::Seen(Box::new(live.clone())),
-            Some(Ok(Reply::Object(None))) => Sight::Absent,
-            Some(Ok(_)) => Sight::Unasked(question),
-            Some(Err(trouble)) => Sight::Unread(trouble.clone()),
-        }
-    }
-
-    /// The StatefulSet, typed.
-    pub fn stateful_set(&self) -> Option<StatefulSet> {
-        self.seen(&self.names.stateful_set())?.read().ok()
-    }
-
     /// Whether the data's claim was ever seen. A claim that could not be read is not known to be
     /// absent; one that nobody asked for yet counts as absent only until somebody decides on it.
     pub fn volume_exists(&self) -> bool {
         self.status.volume.is_some()
             || self.status.system_identifier.is_some()
             || matches!(self.sight(&self.names.data_claim()), Sight::Seen(_) | Sight::Unread(_))
-    }
-
-    /// Whether the resource asks for no writes.
-    pub fn paused(&self) -> bool {
-        self.observed.root.annotation(labels::PAUSED_ANNOTATION) == Some("true")
     }
 }

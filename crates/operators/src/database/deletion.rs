@@ -16,6 +16,8 @@ use phased::{Live, ObjectId, Plan, Step, Wake};
 use super::api::{DatabaseStatus, DeletionPolicy, Phase};
 use super::context::{Context, Sight};
 use super::{FINALIZER, labels, names, reason, status};
+use crate::parts::members::Members;
+use crate::parts::scene::Scene;
 
 /// Finalizer by which a client asks that dependants stay.
 const ORPHAN: &str = "orphan";

@@ -12,12 +12,13 @@ use phased::{Live, Step};
 
 use super::blueprint::Blueprint;
 use super::causes::Cause;
+use super::context::Tending;
 use super::context::{Context, Sight};
-use super::tending::Tending;
-use super::{reason, roles, servers, stall};
+use super::{reason, roles, servers};
+use crate::parts::members::{self, Members, REVISION_LABEL, is_ready};
+use crate::parts::scene::Scene;
+use crate::parts::stall;
 
-/// Label of a pod with the revision that it was made from.
-const REVISION_LABEL: &str = "controller-revision-hash";
 /// How often an unfinished rollout is looked at, in seconds.
 const LOOK_AGAIN_SECONDS: i64 = 5;
 
@@ -138,7 +139,7 @@ fn stalled(tending: &mut Tending<'_>, set: &StatefulSet, progress: &Progress, me
     let verdict = match cause {
         Some(cause) if cause.terminal => Verdict::Failed(cause.finding),
         cause if context.observed.now >= deadline => {
-            Verdict::Failed(exceeded(patience, message, cause))
+            Verdict::Failed(stall::exceeded(patience, message, cause))
         }
         Some(cause) => waiting(cause.finding, deadline),
         None => waiting(Finding::new(&reason::ROLLOUT_WAITING, message), deadline),
@@ -152,15 +153,6 @@ fn stalled(tending: &mut Tending<'_>, set: &StatefulSet, progress: &Progress, me
 
 fn waiting(finding: Finding, deadline: Timestamp) -> Verdict {
     Verdict::Waiting { finding, gate: "RolledOut", deadline: Some(deadline) }
-}
-
-fn exceeded(patience: i64, message: &str, cause: Option<Cause>) -> Finding {
-    let cause = cause.map_or_else(
-        || "no cause was found in pods, claims and Events".to_owned(),
-        |c| format!("{}: {}", c.finding.reason.name, c.finding.message),
-    );
-    let message = format!("no progress for {patience} seconds ({message}); {cause}");
-    Finding::new(&reason::PROGRESS_DEADLINE_EXCEEDED, message)
 }
 
 fn patience_seconds(context: &Context) -> i64 {
@@ -177,25 +169,7 @@ fn find_cause(tending: &mut Tending<'_>) -> Option<Cause> {
     if down.is_empty() {
         down.push(0);
     }
-    let near = down.iter().find_map(|n| stall::near_cause(context, *n));
-    if near.is_some() {
-        return near;
-    }
-    let question = stall::question(context, &down)?;
-    let answer = context.observed.facts.get(&question);
-    match answer {
-        None => {
-            tending.judgement.asks.push(question);
-            tending.judge(Verdict::Asking);
-            return None;
-        }
-        Some(Err(trouble)) => {
-            let message = format!("Events cannot be read: {}", trouble.message);
-            tending.note(None, Finding::new(&reason::READ_FAILED, message));
-        }
-        Some(Ok(_)) => {}
-    }
-    down.iter().find_map(|n| stall::cause(context, *n, answer))
+    stall::find(tending, &down)
 }
 
 /// A pod of a superseded revision that is not ready holds up the set for ever (kubernetes 67250):
@@ -206,12 +180,8 @@ fn replace_blocking_pod(tending: &mut Tending<'_>, set: &StatefulSet) {
         return;
     };
     let seen = set.status.as_ref().and_then(|s| s.observed_generation) >= set.metadata.generation;
-    let blocks = |pod: &Live| {
-        let superseded = pod.label(REVISION_LABEL).is_some_and(|r| r != update);
-        let ready = pod.read::<Pod>().is_ok_and(|pod| is_ready(&pod));
-        superseded && !ready && pod.deletion_time().is_none() && !made_since_the_roll(context, pod)
-    };
-    let blocking = context.pods().filter(|(_, pod)| seen && blocks(pod)).last();
+    let blocks = |pod: &Live| members::blocks(pod, update) && !made_since_the_roll(context, pod);
+    let blocking = context.pods().rfind(|(_, pod)| seen && blocks(pod));
     let Some((ordinal, pod)) = blocking else { return };
     // A pod that is being labelled is written in this pass already.
     if !roles::is_assigned(ordinal, pod) && pod.controller_owner().is_some() {
@@ -231,10 +201,4 @@ fn made_since_the_roll(context: &Context, pod: &phased::Live) -> bool {
     let Some(progress) = &context.status.progress else { return false };
     let created = pod.metadata.creation_timestamp.as_ref().map(|t| t.0);
     created.is_some_and(|at| at > progress.since.0)
-}
-
-/// Whether a pod says that it is ready.
-pub fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
-    conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
 }

@@ -15,9 +15,10 @@ use serde_json::json;
 
 use super::blueprint::Blueprint;
 use super::context::Context;
+use super::context::Tending;
 use super::labels::RESOURCE_UID_ANNOTATION;
-use super::tending::Tending;
 use super::{names, reason};
+use crate::parts::members::Members;
 
 /// How often a class that cannot be read is looked at again, in seconds.
 const LOOK_AGAIN_SECONDS: i64 = 5;

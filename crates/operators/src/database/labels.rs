@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 
 use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
 
-/// Annotation that stops all writes but status while it is `"true"`.
-pub const PAUSED_ANNOTATION: &str = "steadfast.dev/paused";
 /// Annotation with the recorded system identifier that a person gives up for lost.
 pub const ACCEPT_DATA_LOSS_ANNOTATION: &str = "steadfast.dev/accept-data-loss";
 /// Annotation with the uid of the Database that volumes and kept Secrets belong to.

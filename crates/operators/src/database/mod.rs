@@ -11,7 +11,7 @@
 //! | children | [`names`], [`labels`], [`blueprint`], [`secrets`], [`config`], [`servers`], [`services`] |
 //! | standbys | [`roles`], [`stream`], [`replication`], [`standbys`], [`growth`] |
 //! | SQL | [`sql`], [`verify`], [`remedy`]; what a forecast supposes of it, `supposed` |
-//! | what the status says | [`status`], [`reason`], [`causes`], [`reverts`] |
+//! | what the status says | [`status`], [`reason`], [`causes`] |
 //! | deletion | [`deletion`] |
 
 pub mod amount;
@@ -27,7 +27,6 @@ pub mod growth;
 pub mod held;
 pub mod image;
 pub mod labels;
-pub mod memory;
 pub mod names;
 pub mod parameters;
 pub mod phases;
@@ -37,19 +36,16 @@ pub mod record;
 pub mod remedy;
 pub mod replication;
 pub mod report;
-pub mod reverts;
 pub mod roles;
 mod schema;
 pub mod secrets;
 pub mod servers;
 pub mod services;
 pub mod sql;
-pub mod stall;
 pub mod standbys;
 pub mod status;
 pub mod stream;
 mod supposed;
-pub mod tending;
 pub mod troubled;
 pub mod valid;
 pub mod verify;
@@ -60,7 +56,6 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
 use phased::ladder::{Climb, LadderDoc, Stand, Verdict};
-use phased::plan::{EventNote, Transition};
 use phased::{
     Controller, KindRef, Live, ObjectId, Observed, Past, Plan, Question, Reply, Settings, Stands,
     Trigger, Trouble, Wake, Want, Watch,
@@ -71,6 +66,10 @@ use context::Context;
 use names::Names;
 use phases::LADDER;
 use status::Outcome;
+
+use crate::parts::course;
+use crate::parts::reverts;
+use crate::parts::scene::Scene;
 
 /// Finalizer, put on before anything is created.
 pub const FINALIZER: &str = "database.example.com/finalizer";
@@ -216,12 +215,9 @@ fn stand(context: &Context) -> Stand {
     }
 }
 
-/// When the phase has been shown long enough, if that is still to come.
 fn dwell_end(context: &Context) -> Option<Timestamp> {
-    let dwell = context.observed.settings.phase_dwell_seconds;
-    let since = context.status.phase_since.as_ref()?.0;
-    let end = since.checked_add(jiff::SignedDuration::from_secs(i64::from(dwell))).ok()?;
-    (context.observed.now < end).then_some(end)
+    let since = context.status.phase_since.as_ref();
+    course::dwell_end(since, &context.observed.settings, context.observed.now)
 }
 
 /// The plan of a climb whose questions are all answered.
@@ -230,14 +226,19 @@ fn state(context: &Context, climb: &Climb) -> Plan {
     let after = status::compose(context, climb, &outcome);
     let wake = wake(context, climb, &outcome, &after);
     let write = status::write(&context.observed.root, &after);
-    let transition = transition(context, &outcome);
+    let before = context.status.phase.map(Phase::as_str);
+    let transition = course::transition(before, outcome.phase.as_str(), &outcome.finding);
+    let unmet = (!outcome.ready).then_some(&outcome.finding);
     let mut plan = Plan {
         asks: Vec::new(),
         steps: climb.judgement.steps.clone(),
         status: write,
-        events: transition.iter().map(|t| moved(t, &outcome)).collect(),
+        events: transition
+            .iter()
+            .map(|t| course::moved(t, outcome.stuck, &outcome.finding))
+            .collect(),
         transition,
-        notes: notes(context, climb, &outcome),
+        notes: course::notes(unmet, context.paused(), &climb.judgement),
         wake,
         stands: Some(Stands { phase: climb.phase, verdict: climb.verdict.clone() }),
     };
@@ -246,49 +247,6 @@ fn state(context: &Context, climb: &Climb) -> Plan {
     }
     plan.events.extend(status::sent(context, climb).iter().cloned());
     plan
-}
-
-fn transition(context: &Context, outcome: &Outcome) -> Option<Transition> {
-    let before = context.status.phase;
-    (before != Some(outcome.phase)).then(|| Transition {
-        from: before.map_or("", Phase::as_str).to_owned(),
-        to: outcome.phase.as_str().to_owned(),
-        reason: outcome.finding.reason.name,
-    })
-}
-
-fn moved(transition: &Transition, outcome: &Outcome) -> EventNote {
-    let from = if transition.from.is_empty() { "(new)" } else { &transition.from };
-    EventNote {
-        warning: outcome.stuck,
-        reason: reason::PHASE_CHANGED.name,
-        action: "ChangePhase",
-        message: format!(
-            "{from} -> {}: {}: {}",
-            transition.to, transition.reason, outcome.finding.message
-        ),
-    }
-}
-
-fn notes(context: &Context, climb: &Climb, outcome: &Outcome) -> Vec<phased::Note> {
-    let mut notes = Vec::new();
-    if !outcome.ready {
-        notes.push(phased::Note {
-            about: None,
-            reason: outcome.finding.reason,
-            message: outcome.finding.message.clone(),
-        });
-    }
-    if context.paused() {
-        let message = "nothing but the status is written".to_owned();
-        notes.push(phased::Note { about: None, reason: &reason::PAUSED, message });
-    }
-    for note in &climb.judgement.notes {
-        if !notes.contains(note) {
-            notes.push(note.clone());
-        }
-    }
-    notes
 }
 
 /// How often a wait is looked at when its rung named no time, in seconds.

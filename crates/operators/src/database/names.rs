@@ -2,49 +2,18 @@
 //!
 //! Must not check the resource's own name; [`super::valid`] does.
 
-use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::StorageClass;
 use phased::{KindRef, ObjectId};
+
+pub use crate::parts::kinds::{
+    budget_kind, claim_kind, config_map_kind, pod_kind, secret_kind, service_kind,
+    stateful_set_kind, storage_class_kind,
+};
+use crate::parts::members;
 
 /// Port of the server.
 pub const PORT: u16 = 5432;
 /// What follows the Database's name in that of the application's Secret.
 pub const CREDENTIALS_SUFFIX: &str = "-credentials";
-
-/// Kind of the servers' set.
-pub fn stateful_set_kind() -> KindRef {
-    KindRef::of::<StatefulSet>(true)
-}
-/// Kind of Services.
-pub fn service_kind() -> KindRef {
-    KindRef::of::<Service>(true)
-}
-/// Kind of ConfigMaps.
-pub fn config_map_kind() -> KindRef {
-    KindRef::of::<ConfigMap>(true)
-}
-/// Kind of Secrets.
-pub fn secret_kind() -> KindRef {
-    KindRef::of::<Secret>(true)
-}
-/// Kind of claims.
-pub fn claim_kind() -> KindRef {
-    KindRef::of::<PersistentVolumeClaim>(true)
-}
-/// Kind of pods.
-pub fn pod_kind() -> KindRef {
-    KindRef::of::<Pod>(true)
-}
-/// Kind of disruption budgets.
-pub fn budget_kind() -> KindRef {
-    KindRef::of::<PodDisruptionBudget>(true)
-}
-/// Kind of storage classes.
-pub fn storage_class_kind() -> KindRef {
-    KindRef::of::<StorageClass>(false)
-}
 
 /// Names of everything that belongs to one Database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +76,7 @@ impl Names {
     }
     /// Claim of an ordinal.
     pub fn claim(&self, ordinal: u32) -> ObjectId {
-        self.id(claim_kind(), format!("data-{}-{ordinal}", self.name))
+        self.id(claim_kind(), members::claim_name(&self.name, ordinal))
     }
     /// Pod of the primary.
     pub fn primary_pod(&self) -> ObjectId {
@@ -115,15 +84,15 @@ impl Names {
     }
     /// Pod of an ordinal.
     pub fn pod(&self, ordinal: u32) -> ObjectId {
-        self.id(pod_kind(), format!("{}-{ordinal}", self.name))
+        self.id(pod_kind(), members::pod_name(&self.name, ordinal))
     }
     /// The ordinal that a pod's name ends with, if it is one of ours.
     pub fn ordinal_of_pod(&self, pod: &str) -> Option<u32> {
-        ordinal(pod.strip_prefix(&self.name)?.strip_prefix('-')?)
+        members::ordinal_of_pod(&self.name, pod)
     }
     /// The ordinal that a claim's name ends with, if it is one of ours.
     pub fn ordinal_of_claim(&self, claim: &str) -> Option<u32> {
-        self.ordinal_of_pod(claim.strip_prefix("data-")?)
+        members::ordinal_of_claim(&self.name, claim)
     }
     /// Host name of a pod inside the cluster, without the cluster's domain.
     pub fn pod_host(&self, ordinal: u32) -> String {
@@ -146,11 +115,5 @@ pub fn slot(ordinal: u32) -> String {
 
 /// The ordinal that a slot is for, if it is one of ours.
 pub fn ordinal_of_slot(slot: &str) -> Option<u32> {
-    ordinal(slot.strip_prefix(SLOT_PREFIX)?)
-}
-
-/// An ordinal as Kubernetes writes it: no sign, no zero in front.
-fn ordinal(text: &str) -> Option<u32> {
-    let number: u32 = text.parse().ok()?;
-    (number.to_string() == text).then_some(number)
+    members::ordinal(slot.strip_prefix(SLOT_PREFIX)?)
 }

@@ -216,5 +216,6 @@ pub fn documentation() -> LadderDoc {
                 "True when a Database that has served lacks something, or when a person must act",
             ),
         ],
+        historical: Vec::new(),
     }
 }

@@ -8,13 +8,15 @@ use phased::{ObjectId, Step};
 
 use super::api::Phase;
 use super::blueprint::Blueprint;
+use super::context::Tending;
 use super::context::{Context, Sight};
 use super::dependencies::{self, Dependency};
 use super::held::Recorded;
 use super::secrets::{self, Judged};
-use super::tending::{Tended, Tending, is_former};
 use super::verify::{self, Heard};
 use super::{FINALIZER, config, growth, names, reason, roles, servers, services, valid};
+use crate::parts::scene::Scene;
+use crate::parts::tending::Tended;
 
 /// How often a dependency that does not answer is tried again, in seconds.
 const DEPENDENCY_RETRY_SECONDS: i64 = 30;
@@ -230,7 +232,7 @@ fn provide_credentials(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     let desired = secrets::credentials(blueprint);
     if let Some(live) = tending.context.seen(&desired.id)
         && phased::child::foreign(&live, &blueprint.owner()).is_some()
-        && !is_former(tending.context, &live)
+        && !tending.context.is_former(&live)
     {
         judge_password(tending, &desired.id, &secrets::judge(&live));
         return;

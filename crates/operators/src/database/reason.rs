@@ -4,39 +4,20 @@
 
 use phased::Reason;
 
-/// Why nothing is done about what a finding tells; the words follow "because ".
-pub const BECAUSE_PAUSED: &str = "the annotation steadfast.dev/paused is \"true\"";
+use crate::parts::reason::declare;
+pub use crate::parts::reason::{
+    ACCEPTING, ACTION_FAILED, ADMISSION_REFUSED, ADVANCING, BECAUSE_PAUSED, BLOCKING_POD_REPLACED,
+    CHILD_MISSING, CHILD_TERMINATING, CONTAINER_CONFIG_ERROR, CONTAINER_CRASHING, DELETING,
+    EDIT_REVERTED, IMAGE_PULL_FAILED, INVALID_SPEC, MANAGERS_FIGHT, NAME_CONFLICT, NODE_LOST,
+    OBSERVATION_FAILED, PAUSED, PHASE_CHANGED, POD_UNSCHEDULABLE, PROBE_FAILING,
+    PROGRESS_DEADLINE_EXCEEDED, QUOTA_EXCEEDED, READ_FAILED, RECONCILIATION_COMPLETE, ROLLING_OUT,
+    ROLLOUT_WAITING, UNREADABLE, VOLUME_PENDING, WRITE_FAILED, WRITE_REFUSED,
+};
 
-macro_rules! reasons {
-    ($($constant:ident = $name:literal, $meaning:literal, $remedy:literal;)*) => {
-        $(
-            #[doc = $meaning]
-            pub static $constant: Reason = Reason { name: $name, meaning: $meaning, remedy: $remedy };
-        )*
-        /// All reasons, in the order of the ladder.
-        pub static ALL: &[&Reason] = &[$(&$constant),*];
-    };
-}
-
-reasons! {
+declare! {
     ALL_CHECKS_PASSED = "AllChecksPassed",
         "Every rung of the ladder holds: the server runs the written generation, the application's login works and a wrong password is refused.",
         "Nothing to do.";
-    RECONCILIATION_COMPLETE = "ReconciliationComplete",
-        "Nothing is left to do for this generation.",
-        "Nothing to do.";
-    ADVANCING = "Advancing",
-        "This phase is done; the next status write moves to the next phase.",
-        "Passes by itself at once, or when the time set with --phase-dwell is over.";
-    ACCEPTING = "Accepting",
-        "The finalizer is being put on the resource before anything is created.",
-        "Passes by itself.";
-    INVALID_SPEC = "InvalidSpec",
-        "The spec cannot be carried out; the message names each wrong field. What runs already is left as it is.",
-        "Correct the named fields.";
-    UNREADABLE = "Unreadable",
-        "The stored resource does not fit the types of this release. What runs already is left as it is.",
-        "Correct the field that the message names, or install the CRD of this release and apply the manifest again.";
     STORAGE_EXPANSION_REFUSED = "StorageExpansionRefused",
         "spec.storage.size is larger than the existing volume, and the storage class of a claim does not allow expansion. The rest of the spec is in force.",
         "Set allowVolumeExpansion on the class, if its provisioner can; or restore the old spec.storage.size, or create a new Database and move the data with pg_dump.";
@@ -52,12 +33,6 @@ reasons! {
     MAJOR_VERSION_CHANGE_REFUSED = "MajorVersionChangeRefused",
         "spec.image names another major version than the one whose data exist; the server would not open them. The running server is untouched and the rest of the spec is in force.",
         "Restore an image of the old major version, or create a new Database with the new image and move the data with pg_dump.";
-    PAUSED = "Paused",
-        "The annotation steadfast.dev/paused is \"true\": nothing but the status is written.",
-        "Remove the annotation.";
-    NAME_CONFLICT = "NameConflict",
-        "A name that this Database needs belongs to somebody else; that object is never touched.",
-        "Hand the object over with the labels app.kubernetes.io/managed-by=steadfast and app.kubernetes.io/instance=<name of the Database>, which also brings one of our own back whose labels were changed; or give the Database another name, or remove the object if nobody needs what it holds.";
     DEPENDENCY_REFUSED = "DependencyRefused",
         "spec.externalDependencies names a host that the operator may not try.",
         "Name a host that --allow-dependency permits, or ask whoever runs the operator to permit it.";
@@ -67,69 +42,15 @@ reasons! {
     STORAGE_CLASS_NOT_FOUND = "StorageClassNotFound",
         "The storage class does not exist, so no volume could be made.",
         "Create the class, or name an existing one in spec.storage.storageClass.";
-    READ_FAILED = "ReadFailed",
-        "Something could not be read. A failed read is never taken for absence, so nothing was decided on it.",
-        "Passes when the read succeeds; the message says what the API server answered.";
-    WRITE_REFUSED = "WriteRefused",
-        "The API server refused a write: permissions, quota, admission or an invalid field.",
-        "Change what the message names; the write is tried again by itself.";
-    WRITE_FAILED = "WriteFailed",
-        "A write did not succeed and is tried again.",
-        "Passes by itself when the API server answers again.";
-    CHILD_MISSING = "ChildMissing",
-        "A part of the Database does not exist and is being created.",
-        "Passes by itself.";
-    CHILD_TERMINATING = "ChildTerminating",
-        "A part of the Database is being deleted; it is made anew once it is gone.",
-        "Passes when the old object is gone; the message names its finalizers.";
     PASSWORD_MISSING = "PasswordMissing",
         "A Secret exists, but its key password is absent or empty. The role's password is left as it is.",
         "Put the key back; or delete the Secret, if the operator made it, and a new password is made.";
     PASSWORD_UNUSABLE = "PasswordUnusable",
         "The password in the Secret cannot be used as it stands. The old password stays in force.",
         "Write the password again, as text without a line end (printf instead of echo).";
-    ROLLOUT_WAITING = "RolloutWaiting",
-        "The StatefulSet has not rolled out the generation that was written.",
-        "Passes by itself; without progress within spec.progressDeadlineSeconds the phase becomes Failed with the causes.";
-    ROLLING_OUT = "RollingOut",
-        "The StatefulSet is being changed.",
-        "Passes by itself.";
     GROWING_VOLUMES = "GrowingVolumes",
         "Every claim asks for the new size, and the StatefulSet is made anew with it; the pods run on.",
         "Passes by itself.";
-    BLOCKING_POD_REPLACED = "BlockingPodReplaced",
-        "A pod of a superseded revision was not ready and held up the rollout; it is deleted once.",
-        "Passes by itself.";
-    POD_UNSCHEDULABLE = "PodUnschedulable",
-        "No node can take the pod.",
-        "Make room, or change spec.resources, spec.podTemplate or the volume's topology as the message says.";
-    NODE_LOST = "NodeLost",
-        "The node of the pod is not heard from. The server may still run there, so nothing is started in its place.",
-        "Bring the node back. If its machine is off for certain, taint the node with node.kubernetes.io/out-of-service; a volume that lies on that machine alone is then lost with it.";
-    IMAGE_PULL_FAILED = "ImagePullFailed",
-        "The image cannot be pulled.",
-        "Correct spec.image or spec.podTemplate.imagePullSecrets.";
-    CONTAINER_CRASHING = "ContainerCrashing",
-        "A container ends again and again; the message holds its last words.",
-        "Correct what the message names, often a setting in spec.parameters or the image.";
-    CONTAINER_CONFIG_ERROR = "ContainerConfigError",
-        "A container cannot be started as declared.",
-        "Correct what the message names.";
-    PROBE_FAILING = "ProbeFailing",
-        "The server's container runs and does not become ready: its probe fails.",
-        "Look at the server's log and at what the message says; a server that hangs is restarted by its liveness probe.";
-    QUOTA_EXCEEDED = "QuotaExceeded",
-        "A resource quota of the namespace stands in the way.",
-        "Raise the quota, free some of it, or ask for less in spec.resources or spec.storage.size.";
-    ADMISSION_REFUSED = "AdmissionRefused",
-        "The cluster refuses to create the pod or its claim.",
-        "Change what the message names, in the spec or in the namespace's policy.";
-    VOLUME_PENDING = "VolumePending",
-        "The volume is not there yet.",
-        "The message holds the provisioner's words; correct the storage class or its provisioner.";
-    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded",
-        "The rollout made no progress for spec.progressDeadlineSeconds; the message holds the causes.",
-        "Remove the cause; a corrected spec is taken up at once.";
     DATA_MISSING = "DataMissing",
         "The volume is empty although data were recorded, or the server runs and the database that it held is gone. Neither is ever made anew by itself.",
         "Restore the volume or the database; or give the data up by the annotation steadfast.dev/accept-data-loss=<status.systemIdentifier>; or delete the Database and create it again.";
@@ -187,9 +108,6 @@ reasons! {
     VERIFICATION_FAILED = "VerificationFailed",
         "The server refused a check; the message holds its words.",
         "Correct what the message names; it is tried again by itself.";
-    ACTION_FAILED = "ActionFailed",
-        "A change inside the server did not succeed; the message holds its words.",
-        "Correct what the message names; it is tried again by itself.";
     PRIMARY_UNAVAILABLE = "PrimaryUnavailable",
         "The primary is down or not verified.",
         "See the reason of the condition Ready.";
@@ -211,19 +129,77 @@ reasons! {
     VOLUME_TERMINATING = "VolumeTerminating",
         "The claim of the data is marked for deletion and goes when the pod does.",
         "Take a dump now; a deletion cannot be undone.";
-    MANAGERS_FIGHT = "ManagersFight",
-        "Another manager edits declared fields again and again; each time they are taken back.",
-        "Let only one of the two declare the fields. It ends ten minutes after the last edit.";
-    DELETING = "Deleting",
-        "The Database is being deleted.",
-        "Passes by itself; the message says what is waited for.";
-    OBSERVATION_FAILED = "ObservationFailed",
-        "The operator could not look at the cluster, so nothing was decided; the message says why.",
-        "Passes when reading succeeds again; otherwise look at the operator's permissions and log.";
-    PHASE_CHANGED = "PhaseChanged",
-        "Event: the phase moved.",
-        "Nothing to do.";
-    EDIT_REVERTED = "EditReverted",
-        "Event: a declared field that another manager had set was taken back.",
-        "Change the Database instead of its parts.";
 }
+
+/// All reasons, in the order of the ladder.
+pub static ALL: &[&Reason] = &[
+    &ALL_CHECKS_PASSED,
+    &RECONCILIATION_COMPLETE,
+    &ADVANCING,
+    &ACCEPTING,
+    &INVALID_SPEC,
+    &UNREADABLE,
+    &STORAGE_EXPANSION_REFUSED,
+    &STORAGE_SHRINK_REFUSED,
+    &STORAGE_CLASS_CHANGE_REFUSED,
+    &RENAME_REFUSED,
+    &MAJOR_VERSION_CHANGE_REFUSED,
+    &PAUSED,
+    &NAME_CONFLICT,
+    &DEPENDENCY_REFUSED,
+    &EXTERNAL_DEPENDENCY_UNAVAILABLE,
+    &STORAGE_CLASS_NOT_FOUND,
+    &READ_FAILED,
+    &WRITE_REFUSED,
+    &WRITE_FAILED,
+    &CHILD_MISSING,
+    &CHILD_TERMINATING,
+    &PASSWORD_MISSING,
+    &PASSWORD_UNUSABLE,
+    &ROLLOUT_WAITING,
+    &ROLLING_OUT,
+    &GROWING_VOLUMES,
+    &BLOCKING_POD_REPLACED,
+    &POD_UNSCHEDULABLE,
+    &NODE_LOST,
+    &IMAGE_PULL_FAILED,
+    &CONTAINER_CRASHING,
+    &CONTAINER_CONFIG_ERROR,
+    &PROBE_FAILING,
+    &QUOTA_EXCEEDED,
+    &ADMISSION_REFUSED,
+    &VOLUME_PENDING,
+    &PROGRESS_DEADLINE_EXCEEDED,
+    &DATA_MISSING,
+    &DATA_LOSS_ACCEPTED,
+    &DIFFERENT_DATA,
+    &HALF_INITIALISED,
+    &NOT_A_STANDBY,
+    &STANDBY_COPY_FAILED,
+    &DATA_VERSION_MISMATCH,
+    &SERVER_UNREACHABLE,
+    &SERVER_NOT_ACCEPTING,
+    &WRONG_SERVER,
+    &CONFIGURATION_NOT_IN_FORCE,
+    &UNSUPPORTED_SERVER,
+    &PREPARING_DATABASE,
+    &SUPERUSER_LOGIN_FAILED,
+    &PASSWORD_NOT_CHECKED,
+    &READ_ONLY_SERVER,
+    &DISK_FULL,
+    &STATEMENT_BLOCKED,
+    &VERIFICATION_FAILED,
+    &ACTION_FAILED,
+    &PRIMARY_UNAVAILABLE,
+    &NOT_YET_SERVING,
+    &STANDBY_UNAVAILABLE,
+    &STANDBY_RESTARTED,
+    &VOLUME_RESIZING,
+    &COLLATION_VERSION_MISMATCH,
+    &VOLUME_TERMINATING,
+    &MANAGERS_FIGHT,
+    &DELETING,
+    &OBSERVATION_FAILED,
+    &PHASE_CHANGED,
+    &EDIT_REVERTED,
+];

@@ -5,7 +5,7 @@
 
 use phased::Step;
 use phased::fact::SqlText;
-use phased::step::Action;
+use phased::step::{Action, Request};
 
 use super::secrets;
 use super::sql;
@@ -19,7 +19,12 @@ pub const GATE: &str = "ServerReady";
 pub fn actions(target: &Target, found: &Inspection, lacking: &str) -> Vec<Action> {
     let mut all = Vec::new();
     let mut act = |name: &'static str, why: String, statements: Vec<SqlText>| {
-        all.push(Action { name, gate: GATE, request: target.change(statements), why });
+        all.push(Action {
+            name,
+            gate: GATE,
+            request: Request::Sql(target.change(statements)),
+            why,
+        });
     };
     let (database, username) = (&target.database, &target.username);
     let password = || secrets::credentials_password(&target.names);

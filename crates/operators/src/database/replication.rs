@@ -3,13 +3,15 @@
 //! As with [`super::remedy`], each action is decided anew on what the next look finds.
 
 use phased::fact::SqlText;
-use phased::step::Action;
+use phased::step::{Action, Request};
 
 use super::blueprint::Blueprint;
 use super::context::Context;
 use super::stream::{self, Replication};
 use super::verify::Target;
 use super::{names, remedy, secrets, sql};
+
+use crate::parts::members::Members;
 
 /// Names of the actions, by which their trouble is told from that of others.
 pub const ACTIONS: [&str; 4] =
@@ -68,5 +70,5 @@ fn drop_slot(target: &Target, ordinal: u32, why: &str) -> Action {
 }
 
 fn action(target: &Target, name: &'static str, why: String, statement: SqlText) -> Action {
-    Action { name, gate: remedy::GATE, request: target.change(vec![statement]), why }
+    Action { name, gate: remedy::GATE, request: Request::Sql(target.change(vec![statement])), why }
 }

@@ -12,7 +12,8 @@ use phased::retry::Retry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::memory;
+use crate::parts::memory;
+pub use crate::parts::reverts::Reverts;
 
 /// The phases (reference/database.md section 2).
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,19 +141,4 @@ pub struct DatabaseStatus {
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = kube_core::ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-}
-
-/// Edits by other managers that were taken back.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct Reverts {
-    /// How many in a row, without a pause of ten minutes.
-    #[schemars(with = "i32", range(min = 0))]
-    pub count: u32,
-    /// The last manager.
-    pub manager: String,
-    /// The last field, with its object.
-    pub field: String,
-    /// When it was last taken back.
-    pub last: Time,
 }

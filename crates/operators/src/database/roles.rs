@@ -8,8 +8,10 @@ use phased::{Live, Step};
 use serde_json::json;
 
 use super::blueprint::Blueprint;
+use super::context::Tending;
 use super::labels::{PRIMARY, ROLE_LABEL, STANDBY};
-use super::tending::Tending;
+use crate::parts::members::Members;
+use crate::parts::scene::Scene;
 
 /// The part of an ordinal.
 pub fn of(ordinal: u32) -> &'static str {

@@ -10,11 +10,13 @@ use phased::{Live, Question, Step, StepTrouble, Wake};
 
 use super::blueprint::Blueprint;
 use super::context::Context;
-use super::deploying::is_ready;
+use super::context::Tending;
 use super::stream::{self, Replication, Told};
-use super::tending::Tending;
 use super::verify::{self, Target};
-use super::{reason, replication, roles, secrets, servers, stall};
+use super::{reason, replication, roles, secrets, servers};
+use crate::parts::members::{Members, is_ready};
+use crate::parts::scene::Scene;
+use crate::parts::stall;
 
 /// How often standbys that lack something are looked at, in seconds.
 const LOOK_AGAIN_SECONDS: i64 = 5;

@@ -5,18 +5,22 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use phased::Live;
 use phased::condition::{self, Truth, Wanted, whole_second};
 use phased::ladder::{Climb, Finding, Verdict};
 use phased::plan::{EventNote, StatusWrite};
 use phased::retry;
-use phased::{Live, Reason};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::api::{DatabaseStatus, Phase};
 use super::context::Context;
 use super::names::PORT;
 use super::verify::{self, Evidence, Heard};
-use super::{deploying, growth, labels, phases, reason, reverts};
+use super::{deploying, growth, labels, phases, reason};
+use crate::parts::members::Members;
+use crate::parts::reverts;
+use crate::parts::scene::Scene;
+use crate::parts::stored::{self, wanted};
 
 /// Conditions of this controller.
 const OURS: [&str; 3] = ["Ready", "Progressing", "Degraded"];
@@ -95,7 +99,11 @@ pub fn compose(context: &Context, climb: &Climb, outcome: &Outcome) -> DatabaseS
     let evidence = evidence(context);
     let mut after = DatabaseStatus {
         phase: Some(outcome.phase),
-        phase_since: since(before, outcome.phase, now),
+        phase_since: stored::since(
+            before.phase_since.as_ref(),
+            before.phase == Some(outcome.phase),
+            now,
+        ),
         ready: Some(outcome.ready),
         observed_generation: generation,
         retry: retry_after(before, outcome, generation, now),
@@ -161,11 +169,6 @@ fn evidence(context: &Context) -> Option<Evidence> {
     let Heard::Clear(evidence) = verify::probed(answer) else { return None };
     let identity = &context.blueprint.as_ref()?.identity;
     (evidence.identity.resource.as_ref() == Some(identity)).then_some(evidence)
-}
-
-fn since(before: &DatabaseStatus, phase: Phase, now: Timestamp) -> Option<Time> {
-    let kept = before.phase_since.clone().filter(|_| before.phase == Some(phase));
-    Some(kept.unwrap_or_else(|| Time(whole_second(now))))
 }
 
 /// The ledger of failures: counted when a retry is due, when the reason changes or when the spec
@@ -243,10 +246,6 @@ fn conditions(
     vec![ready, progressing, degraded(context, climb, outcome, after)]
 }
 
-fn wanted(kind: &'static str, status: Truth, reason: &Reason, message: &str) -> Wanted {
-    Wanted { kind, status, reason: reason.name, message: message.to_owned() }
-}
-
 /// The table of reference/database.md section 4, and what a Ready database may lack.
 fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &DatabaseStatus) -> Wanted {
     let finding = &outcome.finding;
@@ -300,33 +299,9 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
     wanted("Degraded", Truth::False, &reason::ALL_CHECKS_PASSED, "nothing is lacking")
 }
 
-/// The write, when the stored status is not already this one. Conditions of others are left alone.
+/// The write, when the stored status is not already this one.
 pub fn write(root: &Live, after: &DatabaseStatus) -> Option<StatusWrite> {
-    let status = json!(after);
-    if stored_without_others(root) == Some(sorted(status.clone())) {
-        return None;
-    }
-    Some(StatusWrite {
-        status,
-        uid: root.uid().to_owned(),
-        resource_version: root.resource_version().to_owned(),
-    })
-}
-
-fn stored_without_others(root: &Live) -> Option<Value> {
-    let mut stored = root.value.get("status")?.clone();
-    if let Some(conditions) = stored.get_mut("conditions").and_then(Value::as_array_mut) {
-        conditions.retain(|c| c["type"].as_str().is_some_and(|t| OURS.contains(&t)));
-    }
-    Some(sorted(stored))
-}
-
-/// Conditions are a keyed list: their order means nothing.
-fn sorted(mut status: Value) -> Value {
-    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-        conditions.sort_by_key(|c| c["type"].as_str().unwrap_or_default().to_owned());
-    }
-    status
+    stored::write(root, json!(after), &OURS)
 }
 
 /// The stored status with other words in its conditions: for passes that could not look.
@@ -338,9 +313,6 @@ pub fn restate(
 ) -> DatabaseStatus {
     let conditions: Vec<Condition> =
         condition::settle(&before.conditions, wanted, generation.unwrap_or_default(), now);
-    let kept = before.conditions.iter().filter(|c| {
-        OURS.contains(&c.type_.as_str()) && !conditions.iter().any(|n| n.type_ == c.type_)
-    });
-    let conditions = kept.cloned().chain(conditions.iter().cloned()).collect();
+    let conditions = stored::keep_others(&before.conditions, conditions, &OURS);
     DatabaseStatus { conditions, ..before }
 }

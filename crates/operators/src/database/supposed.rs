@@ -5,6 +5,7 @@
 //! in step with what [`super::verify`] reads.
 
 use phased::fact::{Reply, SqlOutcome, SqlText};
+use phased::step::Request;
 use phased::{Live, Past, Question};
 
 use super::blueprint::Blueprint;
@@ -12,6 +13,8 @@ use super::context::Context;
 use super::held;
 use super::verify::Target;
 use super::{config, image, names, replication, sql};
+
+use crate::parts::members::Members;
 
 /// System identifier of data that do not exist yet.
 const NEW_IDENTIFIER: &str = "0";
@@ -83,10 +86,10 @@ fn servers(past: &Past<'_>) -> u32 {
 fn has_slot(past: &Past<'_>, ordinal: u32) -> bool {
     let made = [SqlText::plain(sql::create_slot(ordinal))];
     let dropped = [SqlText::plain(sql::drop_slot(ordinal))];
-    let last = past.done.iter().rev().find_map(|action| match &action.request.statements[..] {
-        statements if *statements == made => Some(true),
-        statements if *statements == dropped => Some(false),
-        _ => None,
+    let last = past.done.iter().rev().find_map(|action| match &action.request {
+        Request::Sql(request) if request.statements == made => Some(true),
+        Request::Sql(request) if request.statements == dropped => Some(false),
+        Request::Sql(_) | Request::ZooKeeper(_) => None,
     });
     last.unwrap_or(ordinal < servers(past))
 }

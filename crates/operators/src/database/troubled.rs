@@ -8,10 +8,12 @@ use phased::condition::{Truth, Wanted};
 use phased::fact::Fate;
 use phased::plan::Transition;
 use phased::step::Finalizer;
-use phased::{Live, Plan, Reason, Step, Trouble, Wake};
+use phased::{Live, Plan, Step, Trouble, Wake};
 
 use super::api::{DatabaseStatus, Phase};
-use super::{FINALIZER, memory, reason, status};
+use super::{FINALIZER, reason, status};
+use crate::parts::memory;
+use crate::parts::stored::wanted;
 
 /// How often trouble is looked at again, in seconds.
 const LOOK_AGAIN_SECONDS: i64 = 30;
@@ -37,7 +39,7 @@ pub fn unreadable(root: &Live, error: &str, now: Timestamp) -> Plan {
 /// Plans for a pass that could not be observed. A read that may succeed next time says nothing
 /// about the server, so what was verified stands; anything else ends it.
 pub fn troubled(root: &Live, trouble: &Trouble, now: Timestamp) -> Plan {
-    let before = memory::status(root);
+    let before: DatabaseStatus = memory::status(root);
     let message = format!("{}: {}", trouble.reason, trouble.message);
     let told = |kind, status| wanted(kind, status, &reason::OBSERVATION_FAILED, &message);
     let phase = before.phase.unwrap_or(Phase::Pending);
@@ -58,17 +60,13 @@ pub fn troubled(root: &Live, trouble: &Trouble, now: Timestamp) -> Plan {
     }
 }
 
-fn wanted(kind: &'static str, status: Truth, reason: &Reason, message: &str) -> Wanted {
-    Wanted { kind, status, reason: reason.name, message: message.to_owned() }
-}
-
 fn stated(
     root: &Live,
     now: Timestamp,
     (phase, ready): (Phase, bool),
     conditions: Vec<Wanted>,
 ) -> Plan {
-    let before = memory::status(root);
+    let before: DatabaseStatus = memory::status(root);
     let transition = (before.phase != Some(phase)).then(|| Transition {
         from: before.phase.map_or("", Phase::as_str).to_owned(),
         to: phase.as_str().to_owned(),

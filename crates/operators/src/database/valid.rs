@@ -13,6 +13,7 @@ use phased::quantity::Quantity;
 use super::api::{DatabaseSpec, PodOptions, Resources};
 use super::dependencies::{self, Dependency};
 use super::{image, parameters};
+pub use crate::parts::refusal::{Refusal, sentence};
 
 /// A spec that can be carried out.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,27 +40,6 @@ pub struct Valid {
     pub dependencies: Vec<Dependency>,
     /// Patience with rollouts, in seconds.
     pub progress_deadline_seconds: i64,
-}
-
-/// Why a field cannot be carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Path of the field, such as `spec.databaseName`.
-    pub path: String,
-    /// What is wrong and what to do about it.
-    pub message: String,
-}
-
-impl Refusal {
-    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into() }
-    }
-}
-
-/// Joins refusals into one sentence a field.
-pub fn sentence(refusals: &[Refusal]) -> String {
-    let all: Vec<String> = refusals.iter().map(|r| format!("{}: {}", r.path, r.message)).collect();
-    all.join("; ")
 }
 
 /// Longest name of a Database, in characters.

@@ -11,9 +11,10 @@ use phased::{Question, StepTrouble};
 use super::api::Phase;
 use super::blueprint::Blueprint;
 use super::context::Context;
-use super::tending::Tending;
+use super::context::Tending;
 use super::verify::{self, Evidence, Heard, Identity, Inspection, Target};
 use super::{config, reason, remedy, replication, standbys};
+use crate::parts::scene::Scene;
 
 /// Gate of everything that waits for the server to answer.
 const GATE: &str = "ServerAnswers";

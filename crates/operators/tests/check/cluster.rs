@@ -67,8 +67,8 @@ impl World {
         self.provision(&set, 0);
         let mut pod = pod(&set, &revision, false);
         merge(&mut pod["status"], &status);
-        self.objects.remove(&self.names().primary_pod());
-        self.store(&self.names().primary_pod(), pod);
+        self.stored.objects.remove(&self.names().primary_pod());
+        self.stored.store(&self.names().primary_pod(), pod);
         self.server.up = false;
         self.set_status(&id, &revision, false);
     }

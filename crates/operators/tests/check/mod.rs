@@ -12,43 +12,48 @@
 pub mod cluster;
 mod hands;
 pub mod server;
+#[path = "../stored/mod.rs"]
+pub mod stored;
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jiff::{SignedDuration, Timestamp};
 use operators::database::api::Database;
 use operators::database::names::{self, Names};
 use operators::database::{DatabaseController, secrets};
-use phased::fact::{Answer, Question, Reach, Reply, SeenEvent, Trouble};
+use phased::fact::{Answer, Question, Reach, Reply, Trouble};
 use phased::lint::{self, Hidden, LintContext};
-use phased::{Controller, Live, ObjectId, Observed, Plan, Settings, StepTrouble, Want};
+use phased::{Controller, Live, ObjectId, Observed, Plan, StepTrouble};
 use serde_json::{Value, json};
 
 use server::Server;
+use stored::Stored;
+pub use stored::merge;
 
 /// Everything around one Database.
 #[derive(Clone)]
 pub struct World {
-    pub root: Value,
-    pub objects: BTreeMap<ObjectId, Value>,
+    pub stored: Stored,
     pub server: Server,
     pub down: BTreeMap<Reach, Trouble>,
-    pub unreadable: BTreeMap<ObjectId, Trouble>,
-    pub events: Vec<SeenEvent>,
-    pub refuses: BTreeMap<ObjectId, Trouble>,
-    pub settings: Settings,
-    pub now: Timestamp,
-    pub counter: u64,
-    pub writes: Vec<String>,
-    pub gone: bool,
     /// Pods of a deleted set stay until the test removes them.
     pub pods_linger: bool,
-    /// What the watches do not show although it exists.
-    pub unseen: std::collections::BTreeSet<ObjectId>,
-    /// The pass ends before or after the write of this number, once.
-    pub crash_at: Option<(usize, bool)>,
+}
+
+impl Deref for World {
+    type Target = Stored;
+
+    fn deref(&self) -> &Stored {
+        &self.stored
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Stored {
+        &mut self.stored
+    }
 }
 
 /// The seed's resource.
@@ -69,28 +74,13 @@ impl World {
         Self::of(seed())
     }
 
-    pub fn of(mut root: Value) -> Self {
-        root["metadata"]["uid"] = json!("uid-root");
-        root["metadata"]["resourceVersion"] = json!("1");
-        root["metadata"]["generation"] = json!(1);
-        root["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    pub fn of(root: Value) -> Self {
         let name = root["metadata"]["name"].as_str().unwrap().to_owned();
         Self {
-            root,
-            objects: BTreeMap::new(),
+            stored: Stored::of(root),
             server: Server { name, ..Server::default() },
             down: BTreeMap::new(),
-            unreadable: BTreeMap::new(),
-            events: Vec::new(),
-            refuses: BTreeMap::new(),
-            settings: Settings::default(),
-            now: "2026-01-01T00:00:00Z".parse().unwrap(),
-            counter: 1,
-            writes: Vec::new(),
-            gone: false,
             pods_linger: false,
-            unseen: std::collections::BTreeSet::new(),
-            crash_at: None,
         }
     }
 
@@ -151,46 +141,6 @@ impl World {
         Names::new(text("namespace"), text("name"))
     }
 
-    pub fn phase(&self) -> &str {
-        self.root["status"]["phase"].as_str().unwrap_or("")
-    }
-
-    pub fn condition(&self, kind: &str) -> (String, String, String) {
-        let all = self.root["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let one = all.into_iter().find(|c| c["type"] == kind).unwrap_or(Value::Null);
-        let text = |key: &str| one[key].as_str().unwrap_or("").to_owned();
-        (text("status"), text("reason"), text("message"))
-    }
-
-    /// `phase/Ready's status/Ready's reason`.
-    pub fn story(&self) -> String {
-        let (status, reason, _) = self.condition("Ready");
-        format!("{}/{status}/{reason}", self.phase())
-    }
-
-    pub fn live(&self, id: &ObjectId) -> Option<Live> {
-        self.objects.get(id).map(|v| Live::new(v.clone()).unwrap())
-    }
-
-    /// Changes the spec, as an admitted edit.
-    pub fn edit(&mut self, change: impl FnOnce(&mut Value)) {
-        let before = self.root["spec"].clone();
-        change(&mut self.root);
-        let version = self.next();
-        self.root["metadata"]["resourceVersion"] = json!(version);
-        if self.root["spec"] != before {
-            let generation = self.root["metadata"]["generation"].as_i64().unwrap() + 1;
-            self.root["metadata"]["generation"] = json!(generation);
-        }
-    }
-
-    /// Changes an object behind the operator's back.
-    pub fn meddle(&mut self, id: &ObjectId, change: impl FnOnce(&mut Value)) {
-        let mut object = self.objects[id].clone();
-        change(&mut object);
-        self.store(id, object);
-    }
-
     /// The same, if the object exists.
     pub fn meddle_if(
         &mut self,
@@ -203,36 +153,14 @@ impl World {
         }
     }
 
-    pub fn advance(&mut self, seconds: i64) {
-        self.now = self.now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
-    }
-
-    pub fn next(&mut self) -> String {
-        self.counter += 1;
-        self.counter.to_string()
-    }
-
     /// What the controller sees.
     pub fn observe(&self, facts: phased::Facts, troubles: &[StepTrouble]) -> Observed<Database> {
         let root = Live::new(self.root.clone()).unwrap();
         let wants = DatabaseController::wants(&root);
-        let wanted = |id: &ObjectId, live: &Live| {
+        let managed = |_: &ObjectId, live: &Live| {
             live.label("app.kubernetes.io/managed-by") == Some("steadfast")
-                && wants.iter().any(|want| match want {
-                    Want::Named(named) => named == id,
-                    Want::Labelled { kind, namespace, labels } => {
-                        *kind == id.kind
-                            && *namespace == id.namespace
-                            && labels.iter().all(|(k, v)| live.label(k) == Some(v))
-                    }
-                })
         };
-        let objects = self
-            .objects
-            .keys()
-            .filter_map(|id| self.live(id).map(|live| (id.clone(), live)))
-            .filter(|(id, live)| wanted(id, live) && !self.unseen.contains(id))
-            .collect();
+        let objects = self.wanted(&wants, managed);
         Observed {
             resource: serde_json::from_value(self.root.clone()).unwrap(),
             root,
@@ -283,19 +211,18 @@ impl World {
     }
 
     fn answer(&mut self, question: &Question) -> Answer {
+        if let Some(answer) = self.stored.answer(question) {
+            return answer;
+        }
         match question {
-            Question::Object(id) => match self.unreadable.get(id) {
-                Some(trouble) => Err(trouble.clone()),
-                None => Ok(Reply::Object(self.live(id))),
-            },
-            Question::Events { about, .. } => Ok(Reply::Events(
-                self.events.iter().filter(|e| about.contains(&e.about)).cloned().collect(),
-            )),
             Question::Reach(reach) => match self.down.get(reach) {
                 Some(trouble) => Err(trouble.clone()),
                 None => Ok(Reply::Reached),
             },
-            Question::Sql(request) => Ok(Reply::Sql(self.server.session(&self.objects, request))),
+            Question::Sql(request) => {
+                Ok(Reply::Sql(self.server.session(&self.stored.objects, request)))
+            }
+            other => panic!("{other:?}"),
         }
     }
 
@@ -327,40 +254,10 @@ impl World {
         plan
     }
 
-    /// Whether the operator ends now: before the write that would be next, or after the last.
-    fn crashes(&mut self, before: bool) -> bool {
-        let Some((at, wanted)) = self.crash_at else { return false };
-        let reached = if before { self.writes.len() == at } else { self.writes.len() == at + 1 };
-        let crash = wanted == before && reached;
-        if crash {
-            self.crash_at = None;
-            // What was planned and not done must be planned again.
-            self.writes.push("crash".to_owned());
-        }
-        crash
-    }
-
     fn report(&mut self, plan: &Plan, root_changed: bool) {
-        let Some(write) = &plan.status else { return };
-        if !root_changed {
-            assert_eq!(write.resource_version, self.root["metadata"]["resourceVersion"]);
+        if let Some(write) = &plan.status {
+            self.stored.report(write, &["Ready", "Progressing", "Degraded"], root_changed);
         }
-        let others: Vec<Value> = self.root["status"]["conditions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|c| {
-                !["Ready", "Progressing", "Degraded"].contains(&c["type"].as_str().unwrap())
-            })
-            .cloned()
-            .collect();
-        self.root["status"] = write.status.clone();
-        if let Some(all) = self.root["status"]["conditions"].as_array_mut() {
-            all.extend(others);
-        }
-        let version = self.next();
-        self.root["metadata"]["resourceVersion"] = json!(version);
-        self.writes.push(format!("status {}", self.phase()));
     }
 
     pub fn secret(&self, id: &ObjectId, key: &str) -> String {
@@ -383,16 +280,4 @@ impl World {
 /// Text out of base64.
 pub fn decode(value: &Value) -> String {
     String::from_utf8(STANDARD.decode(value.as_str().unwrap()).unwrap()).unwrap()
-}
-
-/// Lays one object over another, as an apply does with the fields in use here.
-pub fn merge(into: &mut Value, from: &Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (into, from) => *into = from.clone(),
-    }
 }

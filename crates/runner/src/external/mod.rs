@@ -6,13 +6,17 @@
 pub mod dial;
 pub mod reach;
 pub mod sql;
+pub(crate) mod word;
+pub(crate) mod zookeeper;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use phased::fact::{Fate, Password, SecretKey, SeenEvent, SqlOutcome, SqlPiece, SqlRequest};
-use phased::step::Action;
+use phased::fact::{
+    Fate, Password, SecretKey, SeenEvent, SqlOutcome, SqlPiece, SqlRequest, ZooKeeperOutcome,
+};
+use phased::step::{Action, Request};
 use phased::{Answer, KindRef, ObjectId, Question, Reply, Trouble};
 use serde_json::Value;
 
@@ -25,8 +29,8 @@ pub trait Outside: Send + Sync + 'static {
     /// Answers one question.
     fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
 
-    /// Carries out one action.
-    fn act<'a>(&'a self, action: &'a Action) -> BoxFuture<'a, Result<SqlOutcome, Trouble>>;
+    /// Carries out one action. What the server refuses is a trouble.
+    fn act<'a>(&'a self, action: &'a Action) -> BoxFuture<'a, Result<(), Trouble>>;
 }
 
 /// The real outside: the API server for live reads, and connections through a dialer.
@@ -67,12 +71,31 @@ impl Outside for World {
                 }
                 Question::Reach(reach) => reach::attempt(self.dialer.as_ref(), reach).await,
                 Question::Sql(request) => self.sql(request).await.map(Reply::Sql),
+                Question::Word(request) => {
+                    Ok(Reply::Word(word::say(self.dialer.as_ref(), request).await))
+                }
+                Question::ZooKeeper(request) if request.only_reads() => {
+                    Ok(Reply::ZooKeeper(zookeeper::run(self.dialer.as_ref(), request).await))
+                }
+                Question::ZooKeeper(_) => Err(Trouble {
+                    fate: Fate::WeAreWrong,
+                    reason: "QuestionChanges".to_owned(),
+                    message: "a question to ZooKeeper would change something".to_owned(),
+                }),
             }
         })
     }
 
-    fn act<'a>(&'a self, action: &'a Action) -> BoxFuture<'a, Result<SqlOutcome, Trouble>> {
-        Box::pin(self.sql(&action.request))
+    fn act<'a>(&'a self, action: &'a Action) -> BoxFuture<'a, Result<(), Trouble>> {
+        Box::pin(async move {
+            match &action.request {
+                Request::Sql(request) => sql_done(action, self.sql(request).await?),
+                Request::ZooKeeper(request) => {
+                    let outcome = zookeeper::run(self.dialer.as_ref(), request).await;
+                    zookeeper_done(action, outcome)
+                }
+            }
+        })
     }
 }
 
@@ -128,6 +151,31 @@ impl World {
         secret_value(&secret.value, &key.key)
             .filter(|value| !value.is_empty())
             .ok_or_else(|| absent(&format!("key {} is missing or empty", key.key)))
+    }
+}
+
+fn sql_done(action: &Action, outcome: SqlOutcome) -> Result<(), Trouble> {
+    match outcome {
+        SqlOutcome::Rows(_) => Ok(()),
+        SqlOutcome::Refused { code, message, .. } => {
+            Err(world(&format!("SQLSTATE {code}"), format!("{}: {message}", action.name)))
+        }
+        SqlOutcome::Unreachable { message } | SqlOutcome::NoPassword { message } => {
+            Err(world("Unreachable", format!("{}: {message}", action.name)))
+        }
+    }
+}
+
+fn zookeeper_done(action: &Action, outcome: ZooKeeperOutcome) -> Result<(), Trouble> {
+    match outcome {
+        ZooKeeperOutcome::Done(_) => Ok(()),
+        ZooKeeperOutcome::Refused { code, call } => {
+            let message = format!("{}: call {call} was refused with error {code}", action.name);
+            Err(world(&format!("KeeperException {code}"), message))
+        }
+        ZooKeeperOutcome::Unreachable { message } => {
+            Err(world("Unreachable", format!("{}: {message}", action.name)))
+        }
     }
 }
 

@@ -75,6 +75,7 @@ impl Controller for ToyController {
             aside: Vec::new(),
             reasons: Vec::new(),
             conditions: Vec::new(),
+            historical: Vec::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The ledger of edits by other managers that were taken back (reference/database.md section 2).
+//! The ledger of edits by other managers that were taken back.
 //!
 //! One revert is an Event; several without a pause are a fight, which a condition names.
 
@@ -6,9 +6,25 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use phased::condition::whole_second;
 use phased::plan::EventNote;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::api::Reverts;
 use super::reason;
+
+/// Edits by other managers that were taken back.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Reverts {
+    /// How many in a row, without a pause of ten minutes.
+    #[schemars(with = "i32", range(min = 0))]
+    pub count: u32,
+    /// The last manager.
+    pub manager: String,
+    /// The last field, with its object.
+    pub field: String,
+    /// When it was last taken back.
+    pub last: Time,
+}
 
 /// From how many reverts without a pause two managers fight.
 const FIGHT: u32 = 3;
@@ -16,7 +32,11 @@ const FIGHT: u32 = 3;
 const PAUSE: SignedDuration = SignedDuration::from_mins(10);
 
 /// The ledger after the reverts that this pass's events tell.
-pub fn after(before: Option<&Reverts>, events: &[EventNote], now: Timestamp) -> Option<Reverts> {
+pub(crate) fn after(
+    before: Option<&Reverts>,
+    events: &[EventNote],
+    now: Timestamp,
+) -> Option<Reverts> {
     let before = before.filter(|r| !is_over(r, now));
     let mut reverted = events.iter().filter(|e| e.reason == reason::EDIT_REVERTED.name);
     let Some(last) = reverted.next_back() else { return before.cloned() };
@@ -33,12 +53,12 @@ pub fn after(before: Option<&Reverts>, events: &[EventNote], now: Timestamp) -> 
 }
 
 /// Whether the ledger tells of a fight.
-pub fn is_a_fight(reverts: &Reverts) -> bool {
+pub(crate) fn is_a_fight(reverts: &Reverts) -> bool {
     reverts.count >= FIGHT
 }
 
 /// When the ledger may be forgotten.
-pub fn forgotten_at(reverts: &Reverts) -> Timestamp {
+pub(crate) fn forgotten_at(reverts: &Reverts) -> Timestamp {
     reverts.last.0.checked_add(PAUSE).unwrap_or(Timestamp::MAX)
 }
 

@@ -8,16 +8,16 @@ use phased::ladder::{Finding, Judgement, Verdict};
 use phased::plan::{EventNote, Note};
 use phased::{Live, ObjectId, Reason, Step, StepTrouble, Wake};
 
-use super::context::{Context, Sight};
 use super::reason;
+use super::scene::{Scene, Sight};
 
 /// How often what no watch shows is looked at again, in seconds.
 const LOOK_AGAIN_SECONDS: i64 = 5;
 
 /// A rung's judgement in the making.
-pub struct Tending<'a> {
+pub struct Tending<'a, S> {
     /// The snapshot.
-    pub context: &'a Context,
+    pub context: &'a S,
     /// What was found so far.
     pub judgement: Judgement,
 }
@@ -33,9 +33,9 @@ pub enum Tended {
     Held,
 }
 
-impl<'a> Tending<'a> {
+impl<'a, S: Scene> Tending<'a, S> {
     /// Nothing found yet: all is done.
-    pub fn new(context: &'a Context) -> Self {
+    pub fn new(context: &'a S) -> Self {
         Self { context, judgement: Judgement::of(Verdict::Done) }
     }
 
@@ -48,7 +48,7 @@ impl<'a> Tending<'a> {
 
     /// Asks to be woken.
     pub fn wake_after(&mut self, seconds: i64) {
-        let wake = Wake::after(self.context.observed.now, seconds);
+        let wake = Wake::after(self.context.observed().now, seconds);
         self.judgement.wake = self.judgement.wake.clone().earliest(wake);
     }
 
@@ -69,11 +69,12 @@ impl<'a> Tending<'a> {
             Sight::Unasked(question) => {
                 self.judgement.asks.push(question);
                 self.judge(Verdict::Asking);
-                // A rung that merely tends gets no answers. Of a Database that has served, its step
+                // A rung that merely tends gets no answers. Of a resource that has served, its step
                 // is safe all the same: the first write to a name follows a live read.
-                return match self.context.status.system_identifier {
-                    Some(_) => self.absent(&desired.id),
-                    None => Tended::Held,
+                return if self.context.has_served() {
+                    self.absent(&desired.id)
+                } else {
+                    Tended::Held
                 };
             }
             Sight::Unread(trouble) => {
@@ -83,8 +84,7 @@ impl<'a> Tending<'a> {
             Sight::Absent => return self.absent(&desired.id),
             Sight::Seen(live) => live,
         };
-        let owner = super::blueprint::owner(&self.context.names, self.context.observed.root.uid());
-        match desired.stand(Some(&live), &owner) {
+        match desired.stand(Some(&live), &self.context.owner()) {
             Standing::Missing(_) => self.absent(&desired.id),
             Standing::Current => Tended::Kept(live),
             Standing::Outdated { step, drift } => {
@@ -105,17 +105,15 @@ impl<'a> Tending<'a> {
     /// A child that is missing, and the plain way to make it.
     pub fn apply(&mut self, desired: &Desired) -> Tended {
         let tended = self.child(desired);
-        if tended == Tended::Missing {
-            let owner =
-                super::blueprint::owner(&self.context.names, self.context.observed.root.uid());
-            if let Standing::Missing(step) = desired.stand(None, &owner) {
-                self.create(&desired.id, step);
-            }
+        if tended == Tended::Missing
+            && let Standing::Missing(step) = desired.stand(None, &self.context.owner())
+        {
+            self.create(&desired.id, step);
         }
         tended
     }
 
-    /// The same for a child that the primary can do without: its absence is no news.
+    /// The same for a child that the servers can do without: its absence is no news.
     pub fn apply_quietly(&mut self, desired: &Desired) {
         let before = self.judgement.verdict.clone();
         if self.apply(desired) == Tended::Missing {
@@ -171,7 +169,7 @@ impl<'a> Tending<'a> {
     }
 
     fn trouble(&self, id: &ObjectId) -> Option<StepTrouble> {
-        self.context.observed.trouble_of(id).cloned()
+        self.context.observed().trouble_of(id).cloned()
     }
 
     /// A write that was not accepted: what helps depends on its fate.
@@ -191,20 +189,21 @@ impl<'a> Tending<'a> {
         self.wait(finding, "Readable", LOOK_AGAIN_SECONDS);
     }
 
-    /// A child that a former Database of the same name still owns goes with the garbage collector
+    /// A child that a former resource of the same name still owns goes with the garbage collector
     /// (fault catalogue G-43); anybody else's is in the way for good.
     fn foreign(&mut self, id: &ObjectId, live: &Live, owner: &str) {
-        if is_former(self.context, live) {
-            let message = format!("{id} still belongs to a former Database of this name ({owner})");
+        let kind = S::KIND.kind;
+        if self.context.is_former(live) {
+            let message = format!("{id} still belongs to a former {kind} of this name ({owner})");
             let finding = Finding::new(&reason::CHILD_TERMINATING, message);
             self.wait(finding, "Gone", LOOK_AGAIN_SECONDS);
             return;
         }
         let message = format!(
             "{id} belongs to somebody else ({owner}); hand it over by the labels \
-             {MANAGED_BY_LABEL}={MANAGED_BY} and {INSTANCE_LABEL}={}, give the Database another name, \
+             {MANAGED_BY_LABEL}={MANAGED_BY} and {INSTANCE_LABEL}={}, give the {kind} another name, \
              or remove it if nobody needs what it holds",
-            self.context.names.name
+            self.context.name()
         );
         self.judge(Verdict::Blocked(Finding::new(&reason::NAME_CONFLICT, message)));
         self.wake_after(LOOK_AGAIN_SECONDS);
@@ -227,17 +226,8 @@ impl<'a> Tending<'a> {
     }
 }
 
-/// Whether the controller of an object is an earlier incarnation of this Database.
-pub fn is_former(context: &Context, live: &Live) -> bool {
-    live.controller_owner().is_some_and(|o| {
-        o.kind == super::KIND.kind
-            && o.name == context.names.name
-            && o.uid != context.observed.root.uid()
-    })
-}
-
 /// What a write that was not accepted means.
-pub fn write_trouble(trouble: &StepTrouble) -> Verdict {
+pub(crate) fn write_trouble(trouble: &StepTrouble) -> Verdict {
     let said = &trouble.trouble.message;
     let message = format!("{} {}: {said}", trouble.verb, trouble.id);
     match trouble.trouble.fate {

@@ -8,18 +8,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::api::DatabaseStatus;
-
 /// Reads `.status`.
-pub fn status(root: &Live) -> DatabaseStatus {
-    let Some(stored) = root.value.get("status") else { return DatabaseStatus::default() };
+pub(crate) fn status<S: DeserializeOwned + Default>(root: &Live) -> S {
+    let Some(stored) = root.value.get("status") else { return S::default() };
     if let Ok(status) = serde_json::from_value(stored.clone()) {
         return status;
     }
-    let Value::Object(fields) = stored else { return DatabaseStatus::default() };
+    let Value::Object(fields) = stored else { return S::default() };
     let fits = |key: &String, value: &Value| {
         let alone = Map::from_iter([(key.clone(), value.clone())]);
-        serde_json::from_value::<DatabaseStatus>(Value::Object(alone)).is_ok()
+        serde_json::from_value::<S>(Value::Object(alone)).is_ok()
     };
     let kept: Map<String, Value> =
         fields.iter().filter(|(k, v)| fits(k, v)).map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -31,7 +29,7 @@ pub fn status(root: &Live) -> DatabaseStatus {
 ///
 /// # Errors
 /// Only when the text is not JSON at all.
-pub fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,

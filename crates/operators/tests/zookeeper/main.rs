@@ -1,0 +1,11 @@
+//! The ZookeeperCluster controller in a small world.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod children;
+mod definition;
+mod ensemble;
+mod histories;
+mod refusals;
+mod takeover;
+mod upgrades;
