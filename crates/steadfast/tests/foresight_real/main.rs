@@ -12,6 +12,7 @@ mod picture;
 #[path = "../real/mod.rs"]
 mod real;
 mod trial;
+mod watching;
 
 use fastrand::Rng;
 use trial::Trial;

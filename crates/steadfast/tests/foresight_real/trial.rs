@@ -5,10 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use foresight::forecast::Forecast;
-use futures::StreamExt;
-use kube::api::{Api, DynamicObject, ListParams};
-use kube::runtime::watcher;
-use kube::runtime::watcher::Event;
+use kube::api::ListParams;
 use phased::Settings;
 use serde_json::{Value, json};
 use steadfast::link::Link;
@@ -19,30 +16,12 @@ use tokio::task::JoinHandle;
 use crate::kubectl;
 use crate::picture::{Objects, Picture, differences, foretold};
 use crate::real::{Bench, Operator, PATIENCE, condition, is_ready, printed_rules};
+use crate::watching::{Activity, NAME, RESOURCES, follow};
 
-/// Name of the Database.
-const NAME: &str = "test-db";
 /// Who plans.
 const PLANNER: &str = "planner";
 /// How long nothing must change before an edit that is carried out counts as settled.
 const QUIET: Duration = Duration::from_secs(3);
-/// What is compared, and watched for changes.
-const RESOURCES: [(&str, &str, &str); 7] = [
-    ("apps", "StatefulSet", "statefulsets"),
-    ("", "Service", "services"),
-    ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
-    ("", "ConfigMap", "configmaps"),
-    ("", "Secret", "secrets"),
-    ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    ("", "Pod", "pods"),
-];
-
-/// What watches have shown.
-struct Activity {
-    last: Instant,
-    gone: Vec<String>,
-    phases: Vec<String>,
-}
 
 pub(crate) struct Trial<'a> {
     bench: &'a Bench,
@@ -142,12 +121,31 @@ impl<'a> Trial<'a> {
     async fn foresee(&self, manifest: &Value) -> Forecast {
         let document = Document { value: manifest.clone(), source: "drawn".to_owned() };
         let manner = Manner::new(false, false, None);
-        let foreseen = plan::document(&self.link, document, &manner, &Settings::default()).await;
-        foreseen.expect("a forecast is made")
+        let began = Instant::now();
+        loop {
+            let looked =
+                plan::document(&self.link, document.clone(), &manner, &Settings::default()).await;
+            match looked {
+                Ok(forecast) => return forecast,
+                Err(mistake) => assert!(began.elapsed() < PATIENCE, "no forecast: {mistake}"),
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await; // poll: a server that is too busy
+        }
     }
 
+    /// As kubectl applies it. The error is the server's refusal: one that is too busy is asked again.
     async fn apply(&self, manifest: &Value) -> kube::Result<()> {
-        kubectl::apply(&self.bench.client, manifest).await
+        let began = Instant::now();
+        loop {
+            match kubectl::apply(&self.bench.client, manifest).await {
+                Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => {
+                    return Err(kube::Error::Api(status));
+                }
+                Err(error) => assert!(began.elapsed() < PATIENCE, "no answer: {error}"),
+                Ok(()) => return Ok(()),
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await; // poll: a server that is too busy
+        }
     }
 
     /// Pods that went, and phases that came after this one.
@@ -222,44 +220,4 @@ fn rules_of_the_planner() -> Vec<Value> {
         json!({"apiGroups": ["", "apps", "policy", "storage.k8s.io"], "resources": ["*"],
             "verbs": ["get", "list"]}),
     ]
-}
-
-/// Follows what changes in the namespace.
-fn follow(bench: &Bench, activity: &Arc<Mutex<Activity>>) -> Vec<JoinHandle<()>> {
-    let mut watches = Vec::new();
-    for (group, kind, plural) in RESOURCES {
-        watches.push(note(bench.api(group, kind, plural), kind, activity.clone()));
-    }
-    watches.push(note(bench.databases(), "Database", activity.clone()));
-    watches
-}
-
-fn note(
-    api: Api<DynamicObject>,
-    kind: &'static str,
-    activity: Arc<Mutex<Activity>>,
-) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut events = watcher(api, watcher::Config::default()).boxed();
-        while let Some(event) = events.next().await {
-            let (object, gone) = match event {
-                Ok(Event::Apply(object) | Event::InitApply(object)) => (object, false),
-                Ok(Event::Delete(object)) => (object, true),
-                Ok(Event::Init | Event::InitDone) | Err(_) => continue,
-            };
-            let name = object.metadata.name.as_deref().unwrap_or_default();
-            if !name.contains(NAME) {
-                continue;
-            }
-            let mut seen = activity.lock().expect("nobody panics with it");
-            seen.last = Instant::now();
-            if gone && kind == "Pod" {
-                seen.gone.push(name.to_owned());
-            }
-            let phase = object.data["status"]["phase"].as_str().unwrap_or_default().to_owned();
-            if kind == "Database" && !phase.is_empty() && seen.phases.last() != Some(&phase) {
-                seen.phases.push(phase);
-            }
-        }
-    })
 }
