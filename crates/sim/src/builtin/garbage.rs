@@ -2,39 +2,25 @@
 //!
 //! Must not delete anything that has no owner references.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+mod graph;
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::changes::Changes;
 use super::door::Door;
 use super::{Controller, Model, field};
-use crate::{Core, DeleteOptions, Key, Propagation, Store};
+use crate::{Core, DeleteOptions, Key, Propagation};
+use graph::{Case, Graph};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-/// The garbage collector, with its graph of who owns whom, kept up by what changes.
+/// The garbage collector.
 #[derive(Default)]
 pub(super) struct Garbage {
-    changes: Changes,
-    /// Where each uid is.
-    keys: BTreeMap<String, Key>,
-    /// Dependents by the uid of their owner.
-    dependents: BTreeMap<String, BTreeSet<Key>>,
-    /// What may have to be done something about.
-    due: BTreeSet<Key>,
-}
-
-/// An object that is looked at, with what its fate depends on, as all of it was when the look began.
-struct Case {
-    key: Key,
-    object: Arc<Value>,
-    /// Owners that exist, with their namespaces, by uid.
-    owners: BTreeMap<String, (String, Arc<Value>)>,
-    dependents: Vec<(Key, Arc<Value>)>,
+    graph: Graph,
 }
 
 /// What is known about the owners of one object.
@@ -57,88 +43,15 @@ impl Controller for Garbage {
     fn sync(&mut self, core: &mut Core, _: &mut Model) -> Option<Timestamp> {
         let mut door =
             Door::controller(core, "generic-garbage-collector", "garbage-collector-controller");
-        self.follow(&door.core.store);
-        let due = std::mem::take(&mut self.due);
-        let cases: Vec<Case> =
-            due.into_iter().filter_map(|key| self.case(&door.core.store, key)).collect();
-        for case in cases {
+        for case in self.graph.due(&door.core.store) {
             let finished = finish_owner(&mut door, &case);
             let collected = collect(&mut door, &case);
             if !(finished && collected) {
-                self.due.insert(case.key);
+                self.graph.again(case.key);
             }
         }
         None
     }
-}
-
-impl Garbage {
-    fn follow(&mut self, store: &Store) {
-        if let Some(changes) = self.changes.next(store) {
-            for change in changes {
-                self.note(&change.key, change.before.as_deref(), change.after.as_deref());
-            }
-            return;
-        }
-        self.keys.clear();
-        self.dependents.clear();
-        for (key, object) in store.all() {
-            self.note(key, None, Some(object));
-        }
-    }
-
-    /// Takes a change into the graph: the object, its dependents and its owners are looked at again.
-    fn note(&mut self, key: &Key, before: Option<&Value>, after: Option<&Value>) {
-        self.due.insert(key.clone());
-        for object in [before, after].into_iter().flatten() {
-            let dependents = self.dependents.get(field::uid(object));
-            self.due.extend(dependents.into_iter().flatten().cloned());
-            let owners = owner_uids(object).filter_map(|uid| self.keys.get(uid));
-            self.due.extend(owners.cloned());
-        }
-        if let Some(before) = before {
-            self.keys.remove(field::uid(before));
-            for uid in owner_uids(before) {
-                let left = self.dependents.get_mut(uid).is_some_and(|keys| {
-                    keys.remove(key);
-                    !keys.is_empty()
-                });
-                if !left {
-                    self.dependents.remove(uid);
-                }
-            }
-        }
-        if let Some(after) = after {
-            self.keys.insert(field::uid(after).to_owned(), key.clone());
-            for uid in owner_uids(after) {
-                self.dependents.entry(uid.to_owned()).or_default().insert(key.clone());
-            }
-        }
-    }
-
-    fn case(&self, store: &Store, key: Key) -> Option<Case> {
-        let object = store.share(&key).filter(|object| concerned(object))?;
-        let owners = owner_uids(&object).filter_map(|uid| {
-            let key = self.keys.get(uid)?;
-            Some((uid.to_owned(), (key.namespace.clone(), store.share(key)?)))
-        });
-        let owners = owners.collect();
-        let dependents = self.dependents.get(field::uid(&object)).into_iter().flatten();
-        let dependents =
-            dependents.filter_map(|key| Some((key.clone(), store.share(key)?))).collect();
-        Some(Case { key, object, owners, dependents })
-    }
-}
-
-fn owner_uids(object: &Value) -> impl Iterator<Item = &str> {
-    let references = field::list(object, "/metadata/ownerReferences").iter();
-    references.map(|reference| field::text(reference, "/uid"))
-}
-
-fn concerned(object: &Value) -> bool {
-    let held = field::deleting(object)
-        && (field::has_finalizer(object, FOREGROUND) || field::has_finalizer(object, ORPHAN));
-    held || !field::list(object, "/metadata/ownerReferences").is_empty()
 }
 
 fn owned_by<'a>(object: &'a Value, uid: &str) -> Option<&'a Value> {
