@@ -57,8 +57,8 @@ use jiff::Timestamp;
 use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
 use phased::ladder::{Climb, LadderDoc, Stand, Verdict};
 use phased::{
-    Controller, KindRef, Live, ObjectId, Observed, Past, Plan, Question, Reply, Settings, Stands,
-    Trigger, Trouble, Wake, Want, Watch,
+    Controller, KindRef, Live, ObjectId, Observed, Past, Plan, Question, Reply, Settings, Trigger,
+    Trouble, Wake, Want, Watch,
 };
 
 use api::{Database, Phase};
@@ -205,14 +205,8 @@ fn climb(context: &Context) -> Climb {
 }
 
 fn stand(context: &Context) -> Stand {
-    match context.status.phase {
-        None => Stand::New,
-        Some(Phase::Failed) => Stand::Aside,
-        Some(phase) => LADDER.index_of(phase.as_str()).map_or(Stand::New, |index| Stand::At {
-            index,
-            may_advance: !context.paused() && dwell_end(context).is_none(),
-        }),
-    }
+    let may_advance = !context.paused() && dwell_end(context).is_none();
+    course::stand(&LADDER, context.status.phase.map(Phase::as_str), may_advance)
 }
 
 fn dwell_end(context: &Context) -> Option<Timestamp> {
@@ -224,55 +218,21 @@ fn dwell_end(context: &Context) -> Option<Timestamp> {
 fn state(context: &Context, climb: &Climb) -> Plan {
     let outcome = status::outcome(climb);
     let after = status::compose(context, climb, &outcome);
-    let wake = wake(context, climb, &outcome, &after);
-    let write = status::write(&context.observed.root, &after);
     let before = context.status.phase.map(Phase::as_str);
     let transition = course::transition(before, outcome.phase.as_str(), &outcome.finding);
-    let unmet = (!outcome.ready).then_some(&outcome.finding);
-    let mut plan = Plan {
-        asks: Vec::new(),
-        steps: climb.judgement.steps.clone(),
-        status: write,
-        events: transition
-            .iter()
-            .map(|t| course::moved(t, outcome.stuck, &outcome.finding))
-            .collect(),
-        transition,
-        notes: course::notes(unmet, context.paused(), &climb.judgement),
-        wake,
-        stands: Some(Stands { phase: climb.phase, verdict: climb.verdict.clone() }),
-    };
-    if context.paused() {
-        plan.steps.clear();
+    Plan {
+        status: status::write(&context.observed.root, &after),
+        wake: wake(context, climb, &outcome, &after),
+        ..course::plan(context, climb, &outcome, transition)
     }
-    plan.events.extend(status::sent(context, climb).iter().cloned());
-    plan
 }
 
-/// How often a wait is looked at when its rung named no time, in seconds.
-const LOOK_AGAIN_SECONDS: i64 = 5;
-
 fn wake(context: &Context, climb: &Climb, outcome: &Outcome, after: &api::DatabaseStatus) -> Wake {
-    let now = context.observed.now;
-    let settled = Wake::after(now, i64::from(context.observed.settings.verify_every_seconds));
-    let mut wake = climb.judgement.wake.clone();
-    if context.paused() && wake == Wake::Now {
-        wake = Wake::OnChange;
-    }
-    if let Some(end) = dwell_end(context) {
-        wake = wake.earliest(Wake::At(end));
-    }
-    if outcome.phase == Phase::Failed
-        && let Some(retry) = &after.retry
-    {
-        wake = wake.earliest(Wake::At(retry.next_try.0.max(now)));
-    }
-    if let Some(reverts) = &after.reverts {
-        wake = wake.earliest(Wake::At(reverts::forgotten_at(reverts)));
-    }
-    match (wake, outcome.progressing && !context.paused()) {
-        (Wake::OnChange, true) => Wake::after(now, LOOK_AGAIN_SECONDS),
-        (Wake::OnChange, false) => settled,
-        (wake, _) => wake.earliest(settled),
-    }
+    let retry = after.retry.as_ref().filter(|_| outcome.phase == Phase::Failed);
+    let times = [
+        dwell_end(context),
+        retry.map(|retry| retry.next_try.0.max(context.observed.now)),
+        after.reverts.as_ref().map(reverts::forgotten_at),
+    ];
+    course::wake(context, climb, outcome.progressing, &times)
 }

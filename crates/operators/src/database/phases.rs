@@ -9,8 +9,6 @@ use super::{deploying, provisioning, reason, verifying};
 
 /// Index of the rung `Deploying`.
 pub const DEPLOYING: usize = 3;
-/// Index of the rung `Ready`.
-pub const READY: usize = 5;
 
 /// The ladder.
 pub static LADDER: Ladder<Context> = Ladder { rungs: RUNGS };

@@ -7,74 +7,33 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use phased::Live;
 use phased::condition::{self, Truth, Wanted, whole_second};
-use phased::ladder::{Climb, Finding, Verdict};
-use phased::plan::{EventNote, StatusWrite};
+use phased::ladder::{Climb, Finding};
+use phased::plan::StatusWrite;
 use phased::retry;
 use serde_json::json;
 
 use super::api::{DatabaseStatus, Phase};
 use super::context::Context;
 use super::names::PORT;
+use super::phases::LADDER;
 use super::verify::{self, Evidence, Heard};
-use super::{deploying, growth, labels, phases, reason};
+use super::{deploying, growth, labels, reason};
 use crate::parts::members::Members;
-use crate::parts::reverts;
 use crate::parts::scene::Scene;
 use crate::parts::stored::{self, wanted};
+use crate::parts::{course, reverts};
 
 /// Conditions of this controller.
 const OURS: [&str; 3] = ["Ready", "Progressing", "Degraded"];
 
 /// The outcome of a climb in one piece.
-pub struct Outcome {
-    /// The phase to show.
-    pub phase: Phase,
-    /// Why.
-    pub finding: Finding,
-    /// Whether every rung holds.
-    pub ready: bool,
-    /// Whether the operator is at work or waits for progress.
-    pub progressing: bool,
-    /// Whether a person must act or a retry must come.
-    pub stuck: bool,
-}
+pub type Outcome = course::Outcome<Phase>;
 
 /// Reads a climb.
 pub fn outcome(climb: &Climb) -> Outcome {
-    let phase = phase_of(climb.phase);
-    let at = |finding: &Finding, progressing, stuck| Outcome {
-        phase,
-        finding: finding.clone(),
-        ready: false,
-        progressing,
-        stuck,
-    };
-    match &climb.verdict {
-        Verdict::Done if climb.index == phases::READY => Outcome {
-            phase,
-            finding: Finding::new(
-                &reason::ALL_CHECKS_PASSED,
-                "the server runs this generation, its login is verified and a round-trip works",
-            ),
-            ready: true,
-            progressing: false,
-            stuck: false,
-        },
-        Verdict::Done => {
-            let above = phases::LADDER.rungs.get(climb.index + 1);
-            let next = above.map_or("", |rung| rung.doc.phase);
-            let message = format!("{} waits for nothing more; {next} follows", climb.phase);
-            at(&Finding::new(&reason::ADVANCING, message), true, false)
-        }
-        Verdict::Working(finding) | Verdict::Waiting { finding, .. } => at(finding, true, false),
-        Verdict::Blocked(finding) => at(finding, false, true),
-        Verdict::Failed(finding) => Outcome { phase: Phase::Failed, ..at(finding, false, true) },
-        // A plan with questions writes no status; this arm only keeps the match whole.
-        Verdict::Asking => {
-            let message = "questions are being answered";
-            at(&Finding::new(&reason::ADVANCING, message), true, false)
-        }
-    }
+    let message = "the server runs this generation, its login is verified and a round-trip works";
+    let settled = Finding::new(&reason::ALL_CHECKS_PASSED, message);
+    course::outcome(&LADDER, climb, (phase_of(climb.phase), Phase::Failed), settled)
 }
 
 fn phase_of(name: &str) -> Phase {
@@ -107,7 +66,7 @@ pub fn compose(context: &Context, climb: &Climb, outcome: &Outcome) -> DatabaseS
         ready: Some(outcome.ready),
         observed_generation: generation,
         retry: retry_after(before, outcome, generation, now),
-        reverts: reverts::after(before.reverts.as_ref(), sent(context, climb), now),
+        reverts: reverts::after(before.reverts.as_ref(), course::sent(context, climb), now),
         last_verified: last_verified(context, outcome, now),
         progress: progress(context),
         ..DatabaseStatus::default()
@@ -117,15 +76,6 @@ pub fn compose(context: &Context, climb: &Climb, outcome: &Outcome) -> DatabaseS
     after.conditions =
         condition::settle(&before.conditions, wanted, generation.unwrap_or_default(), now);
     after
-}
-
-/// The events of what is really written: not while paused, and not in the words about a step that
-/// was refused, after which nothing more is written.
-pub fn sent<'a>(context: &Context, climb: &'a Climb) -> &'a [EventNote] {
-    if context.paused() || !context.observed.troubles.is_empty() {
-        return &[];
-    }
-    &climb.judgement.events
 }
 
 /// What was seen, and what cannot be seen again.
@@ -288,12 +238,7 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
     if let Some(message) = growth::pending(context) {
         return wanted("Degraded", Truth::True, &reason::VOLUME_RESIZING, &message);
     }
-    if let Some(fight) = after.reverts.as_ref().filter(|r| reverts::is_a_fight(r)) {
-        let message = format!(
-            "{} edits of {} were taken back with less than ten minutes between them, the last of \
-             {}; this ends ten minutes after the last",
-            fight.count, fight.manager, fight.field
-        );
+    if let Some(message) = reverts::fight(after.reverts.as_ref()) {
         return wanted("Degraded", Truth::True, &reason::MANAGERS_FIGHT, &message);
     }
     wanted("Degraded", Truth::False, &reason::ALL_CHECKS_PASSED, "nothing is lacking")

@@ -13,7 +13,8 @@
 //! | the stored status: read, compared, its conditions kept | [`memory`], [`stored`] |
 //! | edits of others that were taken back | [`reverts`] |
 //! | refused fields of a spec | [`refusal`] |
-//! | the plan around a climb | [`course`] |
+//! | bounds and free-form parts of a schema | [`schema`] |
+//! | the outcome of a climb, and the plan around it | [`course`] |
 
 pub(crate) mod causes;
 pub(crate) mod course;
@@ -24,6 +25,7 @@ pub(crate) mod reason;
 pub(crate) mod refusal;
 pub(crate) mod reverts;
 pub(crate) mod scene;
+pub(crate) mod schema;
 pub(crate) mod stall;
 pub(crate) mod stored;
 pub(crate) mod tending;

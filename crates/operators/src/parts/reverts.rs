@@ -52,9 +52,14 @@ pub(crate) fn after(
     })
 }
 
-/// Whether the ledger tells of a fight.
-pub(crate) fn is_a_fight(reverts: &Reverts) -> bool {
-    reverts.count >= FIGHT
+/// The fight that the ledger tells of, in words, if it is one.
+pub(crate) fn fight(reverts: Option<&Reverts>) -> Option<String> {
+    let fight = reverts.filter(|reverts| reverts.count >= FIGHT)?;
+    Some(format!(
+        "{} edits of {} were taken back with less than ten minutes between them, the last of {}; \
+         this ends ten minutes after the last",
+        fight.count, fight.manager, fight.field
+    ))
 }
 
 /// When the ledger may be forgotten.

@@ -54,8 +54,8 @@ use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
 use phased::ladder::{Climb, LadderDoc, Stand};
 use phased::step::Finalizer;
 use phased::{
-    Controller, KindRef, Live, ObjectId, Observed, Plan, Settings, Stands, Step, Trigger, Trouble,
-    Wake, Want, Watch,
+    Controller, KindRef, Live, ObjectId, Observed, Plan, Settings, Step, Trigger, Trouble, Wake,
+    Want, Watch,
 };
 
 use api::{Phase, Written};
@@ -80,9 +80,6 @@ pub const KIND: KindRef = KindRef {
     plural: "zookeeperclusters",
     namespaced: true,
 };
-/// How often a wait is looked at when its rung named no time, in seconds.
-const LOOK_AGAIN_SECONDS: i64 = 5;
-
 /// The controller of `ZookeeperCluster`.
 pub enum ZookeeperController {}
 
@@ -194,14 +191,8 @@ fn climb(context: &Context) -> Climb {
 }
 
 fn stand(context: &Context) -> Stand {
-    match context.status.phase {
-        None => Stand::New,
-        Some(Phase::Failed) => Stand::Aside,
-        Some(phase) => LADDER.index_of(phase.as_str()).map_or(Stand::New, |index| Stand::At {
-            index,
-            may_advance: !context.paused() && dwell_end(context).is_none(),
-        }),
-    }
+    let may_advance = !context.paused() && dwell_end(context).is_none();
+    course::stand(&LADDER, context.status.phase.map(Phase::as_str), may_advance)
 }
 
 fn dwell_end(context: &Context) -> Option<Timestamp> {
@@ -215,24 +206,13 @@ fn state(context: &Context, climb: &Climb) -> Plan {
     let after = status::compose(context, climb, &outcome);
     let before = context.status.phase.map(Phase::as_str);
     let transition = course::transition(before, outcome.phase.as_str(), &outcome.finding);
-    let unmet = (!outcome.ready).then_some(&outcome.finding);
-    let moved = |t| course::moved(t, outcome.stuck, &outcome.finding);
     let mut plan = Plan {
-        asks: Vec::new(),
-        steps: climb.judgement.steps.clone(),
         status: status::write(&context.observed.root, &after),
-        events: transition.iter().map(moved).collect(),
-        transition,
-        notes: course::notes(unmet, context.paused(), &climb.judgement),
         wake: wake(context, climb, &outcome, &after),
-        stands: Some(Stands { phase: climb.phase, verdict: climb.verdict.clone() }),
+        ..course::plan(context, climb, &outcome, transition)
     };
-    if context.paused() {
-        plan.steps.clear();
-    }
     // Nothing follows the removal of a finalizer.
     plan.steps.sort_by_key(|step| matches!(step, Step::Finalizer(Finalizer::Remove(_))));
-    plan.events.extend(status::sent(context, climb).iter().cloned());
     plan
 }
 
@@ -242,22 +222,12 @@ fn wake(
     outcome: &Outcome,
     after: &api::ZookeeperClusterStatus,
 ) -> Wake {
-    let now = context.observed.now;
-    let settled = Wake::after(now, i64::from(context.observed.settings.verify_every_seconds));
-    let mut wake = climb.judgement.wake.clone();
-    if context.paused() && wake == Wake::Now {
-        wake = Wake::OnChange;
-    }
-    for time in [dwell_end(context), after.reverts.as_ref().map(reverts::forgotten_at)] {
-        wake = wake.earliest(time.map_or(Wake::OnChange, Wake::At));
-    }
     let upgrading = context.upgrade.memory.state == upgrade::State::Upgrading;
-    if let Some(deadline) = context.upgrade.deadline.filter(|_| upgrading && !context.paused()) {
-        wake = wake.earliest(Wake::At(deadline.max(now)));
-    }
-    match (wake, outcome.progressing && !context.paused()) {
-        (Wake::OnChange, true) => Wake::after(now, LOOK_AGAIN_SECONDS),
-        (Wake::OnChange, false) => settled,
-        (wake, _) => wake.earliest(settled),
-    }
+    let deadline = context.upgrade.deadline.filter(|_| upgrading && !context.paused());
+    let times = [
+        dwell_end(context),
+        after.reverts.as_ref().map(reverts::forgotten_at),
+        deadline.map(|deadline| deadline.max(context.observed.now)),
+    ];
+    course::wake(context, climb, outcome.progressing, &times)
 }

@@ -6,9 +6,6 @@ use phased::{Ladder, Rung};
 use super::context::Context;
 use super::{deploying, forming, provisioning, reason, size};
 
-/// Index of the rung `Ready`.
-pub const READY: usize = 4;
-
 /// The ladder.
 pub static LADDER: Ladder<Context> = Ladder { rungs: RUNGS };
 

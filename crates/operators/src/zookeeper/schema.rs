@@ -1,42 +1,11 @@
-//! Schema pieces that the Rust types alone do not give: bounds that keep the cost of CEL rules
-//! known, and Kubernetes' own free-form parts.
+//! Schema pieces of this resource beside those of [`crate::parts::schema`].
 //!
-//! Parts of pods are checked by the API server when the StatefulSet is written. Must not name fields
-//! of the resource; those stand in [`super::api`].
+//! Must not name fields; those stand in [`super::api`].
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// A map of texts.
-pub(super) fn texts(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "object",
-        "maxProperties": 64,
-        "additionalProperties": {"type": "string", "maxLength": 65536},
-    })
-}
-
-/// Settings: text values only, so that `true` and `400` arrive as they were meant (field case C-23).
-pub(super) fn settings(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "object",
-        "maxProperties": 200,
-        "additionalProperties": {"type": "string", "maxLength": 4096},
-    })
-}
-
-/// A part that the API server checks elsewhere.
-pub(super) fn object(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
-}
-
-/// A list of such parts.
-pub(super) fn objects(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "maxItems": 64,
-        "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-    })
-}
+use crate::parts::schema::amounts;
+pub(super) use crate::parts::schema::{object, objects, settings, texts};
 
 /// A list of such parts that have a name.
 pub(super) fn named_objects(_: &mut SchemaGenerator) -> Schema {
@@ -89,37 +58,24 @@ pub(super) fn ports(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Amounts by resource name, as text or number.
-fn amounts() -> Schema {
-    json_schema!({
-        "type": "object",
-        "maxProperties": 32,
-        "additionalProperties": {
-            "x-kubernetes-int-or-string": true,
-            "anyOf": [{"type": "integer"}, {"type": "string"}],
-            "pattern": "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$",
-        },
-    })
-}
-
 /// Requests and limits.
-pub(super) fn resources(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn resources(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
-        "properties": {"limits": amounts(), "requests": amounts()},
+        "properties": {"limits": amounts(generator), "requests": amounts(generator)},
         "x-kubernetes-preserve-unknown-fields": true,
     })
 }
 
 /// The spec of a claim.
-pub(super) fn claim(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn claim(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "properties": {
             "storageClassName": {"type": "string", "maxLength": 253},
             "resources": {
                 "type": "object",
-                "properties": {"limits": amounts(), "requests": amounts()},
+                "properties": {"limits": amounts(generator), "requests": amounts(generator)},
                 "x-kubernetes-preserve-unknown-fields": true,
             },
         },

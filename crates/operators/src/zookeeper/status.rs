@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Service;
 use phased::Live;
 use phased::condition::{Truth, Wanted};
 use phased::deadline::Progress;
-use phased::ladder::{Climb, Finding, Verdict};
-use phased::plan::{EventNote, StatusWrite};
+use phased::ladder::{Climb, Finding};
+use phased::plan::StatusWrite;
 use serde_json::json;
 
 use super::api::{Phase, ZookeeperClusterStatus};
@@ -17,55 +17,23 @@ use super::conditions::{self, OURS};
 use super::context::Context;
 use super::ensemble::Mode;
 use super::hearing::Hearing;
+use super::phases::LADDER;
 use super::report::{Members, Quorum};
 use super::upgrade::{self, Memory, State};
-use super::{deploying, phases, reason};
+use super::{deploying, reason};
 use crate::parts::members::Members as _;
-use crate::parts::reverts;
 use crate::parts::scene::Scene;
 use crate::parts::stored::{self, wanted};
+use crate::parts::{course, reverts};
 
 /// The outcome of a climb in one piece.
-pub struct Outcome {
-    /// The phase to show.
-    pub phase: Phase,
-    /// Why.
-    pub finding: Finding,
-    /// Whether every rung holds.
-    pub ready: bool,
-    /// Whether the operator is at work or waits for progress.
-    pub progressing: bool,
-    /// Whether a person must act.
-    pub stuck: bool,
-}
+pub type Outcome = course::Outcome<Phase>;
 
 /// Reads a climb.
 pub fn outcome(climb: &Climb) -> Outcome {
-    let at = |finding: Finding, progressing, stuck| Outcome {
-        phase: Phase::named(climb.phase),
-        finding,
-        ready: false,
-        progressing,
-        stuck,
-    };
-    let advancing = |message: String| Finding::new(&reason::ADVANCING, message);
-    match &climb.verdict {
-        Verdict::Done if climb.index == phases::READY => {
-            let message = "the servers run this generation and are one ensemble";
-            let finding = Finding::new(&reason::ALL_CHECKS_PASSED, message);
-            Outcome { ready: true, ..at(finding, false, false) }
-        }
-        Verdict::Done => at(advancing(format!("{} is done", climb.phase)), true, false),
-        Verdict::Working(finding) | Verdict::Waiting { finding, .. } => {
-            at(finding.clone(), true, false)
-        }
-        Verdict::Blocked(finding) => at(finding.clone(), false, true),
-        Verdict::Failed(finding) => {
-            Outcome { phase: Phase::Failed, ..at(finding.clone(), false, true) }
-        }
-        // A plan with questions writes no status; this arm only keeps the match whole.
-        Verdict::Asking => at(advancing("questions are being answered".to_owned()), true, false),
-    }
+    let message = "the servers run this generation and are one ensemble";
+    let settled = Finding::new(&reason::ALL_CHECKS_PASSED, message);
+    course::outcome(&LADDER, climb, (Phase::named(climb.phase), Phase::Failed), settled)
 }
 
 /// What the upgrade machine finds in a stored status. A status of the replaced operator gives its
@@ -129,7 +97,7 @@ pub fn compose(context: &Context, climb: &Climb, outcome: &Outcome) -> Zookeeper
         progress: memory.progress.clone().or_else(|| progress.map(|(progress, _)| progress)),
         quorum: quorum(context).or_else(|| before.quorum.clone()),
         scripts: scripts.or_else(|| before.scripts.clone()),
-        reverts: reverts::after(before.reverts.as_ref(), sent(context, climb), now),
+        reverts: reverts::after(before.reverts.as_ref(), course::sent(context, climb), now),
     };
     let wanted_pods = context.blueprint.as_ref().and_then(|b| i32::try_from(b.valid.replicas).ok());
     let pods_ready = wanted_pods.map_or_else(
@@ -143,15 +111,6 @@ pub fn compose(context: &Context, climb: &Climb, outcome: &Outcome) -> Zookeeper
     let generation = generation.unwrap_or_default();
     after.conditions.extend(conditions::settle(&before.conditions, standard, generation, now));
     after
-}
-
-/// The events of what is really written: not while paused, and not in the words about a step that
-/// was refused, after which nothing more is written.
-pub fn sent<'a>(context: &Context, climb: &'a Climb) -> &'a [EventNote] {
-    if context.paused() || !context.observed.troubles.is_empty() {
-        return &[];
-    }
-    &climb.judgement.events
 }
 
 fn members(context: &Context) -> Members {
@@ -269,8 +228,7 @@ fn degraded(
     if let Some(note) = told.iter().find_map(|r| notes.iter().find(|n| n.reason == *r)) {
         return wanted("Degraded", Truth::True, note.reason, &note.message);
     }
-    if let Some(fight) = after.reverts.as_ref().filter(|r| reverts::is_a_fight(r)) {
-        let message = format!("{} sets {} again and again", fight.manager, fight.field);
+    if let Some(message) = reverts::fight(after.reverts.as_ref()) {
         return wanted("Degraded", Truth::True, &reason::MANAGERS_FIGHT, &message);
     }
     wanted("Degraded", Truth::False, &reason::ALL_CHECKS_PASSED, "nothing is lacking")
