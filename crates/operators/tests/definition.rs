@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod bounds;
+
+use bounds::assert_bounded;
 use kube_core::CustomResourceExt;
 use operators::database::api::Database;
 use operators::database::parameters::REFUSED;
@@ -49,28 +52,7 @@ fn the_rule_about_settings_names_them_all() {
 /// Unbounded texts and lists would exceed the cost that a server allows for rules.
 #[test]
 fn everything_in_the_spec_is_bounded() {
-    fn walk(path: &str, schema: &Value) {
-        let free = schema.get("x-kubernetes-preserve-unknown-fields").is_some()
-            || schema.get("x-kubernetes-int-or-string").is_some()
-            || schema.get("enum").is_some();
-        match schema["type"].as_str() {
-            Some("string") if !free => assert!(schema.get("maxLength").is_some(), "{path}"),
-            Some("array") => assert!(schema.get("maxItems").is_some(), "{path}"),
-            Some("integer") => assert!(schema.get("maximum").is_some(), "{path}"),
-            _ => {}
-        }
-        for (name, below) in schema["properties"].as_object().into_iter().flatten() {
-            walk(&format!("{path}.{name}"), below);
-        }
-        if let Some(items) = schema.get("items") {
-            walk(&format!("{path}[]"), items);
-        }
-        if let Some(values) = schema.get("additionalProperties") {
-            assert!(schema.get("maxProperties").is_some(), "{path}");
-            walk(&format!("{path}{{}}"), values);
-        }
-    }
-    walk("spec", &schema()["properties"]["spec"]);
+    assert_bounded("spec", &schema()["properties"]["spec"]);
 }
 
 /// Every rule says how to get out.

@@ -10,7 +10,7 @@ mod support;
 
 use std::time::Duration;
 
-use compared::{Act, DB, KINDS, Outcome, PLAY, What, counted, differences, told};
+use compared::{Act, DB, Outcome, PLAY, What, counted, differences, told};
 use kube::api::{DeleteParams, ListParams};
 use real::scene::Scene;
 use serde_json::{Value, json};
@@ -28,12 +28,19 @@ fn manifest(spec: &Value) -> Value {
         "metadata": {"name": DB, "namespace": "default"}, "spec": spec})
 }
 
+/// The spec at the beginning.
+fn spec() -> Value {
+    let mut spec = real::exercise();
+    spec["deletionPolicy"] = json!("Retain");
+    spec
+}
+
 /// Plays on the simulated cluster.
 async fn simulated() -> Vec<Outcome> {
     let bench = Bench::new(71);
     let _operator = bench.operator();
     let history = History::of(&bench.world, DB);
-    let mut spec = compared::spec();
+    let mut spec = spec();
     let mut outcomes = Vec::new();
     for act in PLAY {
         let (seen, writes) = (history.all().len(), bench.writes().len());
@@ -71,7 +78,7 @@ async fn simulated() -> Vec<Outcome> {
 
 fn simulated_children(bench: &Bench) -> Vec<(&'static str, Value)> {
     let of_kind = |kind| bench.world.list(kind, "default").into_iter().map(move |o| (kind, o));
-    let all = KINDS.iter().flat_map(|(_, kind, _)| of_kind(*kind));
+    let all = real::CHILD_KINDS.iter().flat_map(|(_, kind, _)| of_kind(*kind));
     all.filter(|(_, object)| is_child(object)).collect()
 }
 
@@ -93,7 +100,7 @@ fn without_repetition(phases: impl Iterator<Item = String>) -> Vec<String> {
 
 /// Plays on the node.
 async fn on_the_node(scene: &Scene) -> Vec<Outcome> {
-    let mut spec = compared::spec();
+    let mut spec = spec();
     let mut outcomes = Vec::new();
     for act in PLAY {
         let (before, probes) = (log(scene).await.len(), failed_probes(scene).await);
@@ -171,14 +178,9 @@ async fn failed_probes(scene: &Scene) -> u64 {
 }
 
 async fn children(scene: &Scene) -> Vec<(&'static str, Value)> {
-    let params = ListParams::default().labels(&format!("app.kubernetes.io/instance={DB}"));
-    let mut all = Vec::new();
-    for (group, kind, plural) in KINDS {
-        let found = scene.bench.api(group, kind, plural).list(&params).await.expect("readable");
-        let values = found.into_iter().map(|o| serde_json::to_value(o).expect("serialisable"));
-        all.extend(values.map(|value| (*kind, value)));
-    }
-    all
+    let value = |object| serde_json::to_value(object).expect("serialisable");
+    let children = scene.bench.children(DB).await;
+    children.into_iter().map(|(kind, object)| (kind, value(object))).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{World, decode, merge};
 
 impl World {
-    pub fn carry_out(&mut self, step: &Step) -> Result<bool, Box<StepTrouble>> {
+    pub fn do_step(&mut self, step: &Step) -> Result<bool, Box<StepTrouble>> {
         match step {
             Step::Apply(apply) => self.refuse(&apply.id, "patch").map(|()| self.apply(apply))?,
             Step::CreateOnce(create) => {

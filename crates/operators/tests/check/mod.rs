@@ -20,17 +20,17 @@ use std::ops::{Deref, DerefMut};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use operators::database::api::Database;
 use operators::database::names::{self, Names};
 use operators::database::{DatabaseController, secrets};
 use phased::fact::{Answer, Question, Reach, Reply, Trouble};
 use phased::lint::{self, Hidden, LintContext};
-use phased::{Controller, Live, ObjectId, Observed, Plan, StepTrouble};
+use phased::{Controller, Live, ObjectId, Plan, Step, StepTrouble};
 use serde_json::{Value, json};
 
 use server::Server;
 use stored::Stored;
 pub use stored::merge;
+use stored::play::{self, Play};
 
 /// Everything around one Database.
 #[derive(Clone)]
@@ -67,6 +67,49 @@ pub fn seed() -> Value {
             "storage": {"size": "10Gi"},
         },
     })
+}
+
+impl Play for World {
+    type Of = DatabaseController;
+    const CONDITIONS: &'static [&'static str] = &["Ready", "Progressing", "Degraded"];
+
+    fn shows(_: &ObjectId, live: &Live) -> bool {
+        live.label("app.kubernetes.io/managed-by") == Some("steadfast")
+    }
+
+    fn lint(&self, plan: &Plan) {
+        let mut context = LintContext::new(DatabaseController::ladder());
+        context.stored_status = self.root.get("status").cloned();
+        context.allow_data_deletes = self.root["spec"]["deletionPolicy"] == "Delete";
+        context.secrets = self
+            .objects
+            .iter()
+            .filter(|(id, _)| id.kind == names::secret_kind())
+            .filter_map(|(_, value)| value["data"]["password"].as_str())
+            .filter_map(|encoded| String::from_utf8(STANDARD.decode(encoded).ok()?).ok())
+            .filter(|password| password.len() >= 4)
+            .map(Hidden::new)
+            .collect();
+        let violations = lint::check(plan, &context);
+        assert!(violations.is_empty(), "{violations:#?}\n{plan:#?}");
+    }
+
+    fn answer(&mut self, question: &Question) -> Answer {
+        match question {
+            Question::Reach(reach) => match self.down.get(reach) {
+                Some(trouble) => Err(trouble.clone()),
+                None => Ok(Reply::Reached),
+            },
+            Question::Sql(request) => {
+                Ok(Reply::Sql(self.server.session(&self.stored.objects, request)))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn carry_out(&mut self, step: &Step) -> Result<bool, Box<StepTrouble>> {
+        self.do_step(step)
+    }
 }
 
 impl World {
@@ -153,111 +196,14 @@ impl World {
         }
     }
 
-    /// What the controller sees.
-    pub fn observe(&self, facts: phased::Facts, troubles: &[StepTrouble]) -> Observed<Database> {
-        let root = Live::new(self.root.clone()).unwrap();
-        let wants = DatabaseController::wants(&root);
-        let managed = |_: &ObjectId, live: &Live| {
-            live.label("app.kubernetes.io/managed-by") == Some("steadfast")
-        };
-        let objects = self.wanted(&wants, managed);
-        Observed {
-            resource: serde_json::from_value(self.root.clone()).unwrap(),
-            root,
-            objects,
-            facts,
-            troubles: troubles.to_vec(),
-            now: self.now,
-            settings: self.settings.clone(),
-        }
-    }
-
     /// Plans, answering questions, and lints every plan on the way.
     pub fn plan(&mut self, troubles: &[StepTrouble]) -> Plan {
-        let mut facts = phased::Facts::new();
-        for round in 0..=Plan::ROUNDS {
-            let observed = self.observe(facts.clone(), troubles);
-            let plan = DatabaseController::plan(&observed);
-            assert_eq!(plan, DatabaseController::plan(&observed), "a plan is a function");
-            self.lint(&plan);
-            if plan.asks.is_empty() {
-                return plan;
-            }
-            assert!(round < Plan::ROUNDS, "asks for ever: {:?}", plan.asks);
-            for question in plan.asks {
-                assert!(!facts.contains_key(&question), "asked twice: {question:?}");
-                let answer = self.answer(&question);
-                facts.insert(question, answer);
-            }
-        }
-        unreachable!()
-    }
-
-    fn lint(&self, plan: &Plan) {
-        let mut context = LintContext::new(DatabaseController::ladder());
-        context.stored_status = self.root.get("status").cloned();
-        context.allow_data_deletes = self.root["spec"]["deletionPolicy"] == "Delete";
-        context.secrets = self
-            .objects
-            .iter()
-            .filter(|(id, _)| id.kind == names::secret_kind())
-            .filter_map(|(_, value)| value["data"]["password"].as_str())
-            .filter_map(|encoded| String::from_utf8(STANDARD.decode(encoded).ok()?).ok())
-            .filter(|password| password.len() >= 4)
-            .map(Hidden::new)
-            .collect();
-        let violations = lint::check(plan, &context);
-        assert!(violations.is_empty(), "{violations:#?}\n{plan:#?}");
-    }
-
-    fn answer(&mut self, question: &Question) -> Answer {
-        if let Some(answer) = self.stored.answer(question) {
-            return answer;
-        }
-        match question {
-            Question::Reach(reach) => match self.down.get(reach) {
-                Some(trouble) => Err(trouble.clone()),
-                None => Ok(Reply::Reached),
-            },
-            Question::Sql(request) => {
-                Ok(Reply::Sql(self.server.session(&self.stored.objects, request)))
-            }
-            other => panic!("{other:?}"),
-        }
+        play::plan(self, troubles)
     }
 
     /// One pass: plan, carry out, write the status.
     pub fn pass(&mut self) -> Plan {
-        let plan = self.plan(&[]);
-        let mut root_changed = false;
-        for step in &plan.steps {
-            if self.crashes(true) {
-                return plan;
-            }
-            let done = self.carry_out(step);
-            if self.crashes(false) {
-                return plan;
-            }
-            match done {
-                Ok(changed) => root_changed |= changed,
-                Err(trouble) => {
-                    let plan = self.plan(&[*trouble]);
-                    self.report(&plan, false);
-                    return plan;
-                }
-            }
-        }
-        if plan.status.is_none() || !self.crashes(true) {
-            self.report(&plan, root_changed);
-            self.crashes(false);
-        }
-        plan
-    }
-
-    fn report(&mut self, plan: &Plan, root_changed: bool) {
-        if let Some(write) = &plan.status {
-            self.stored.report(write, &["Ready", "Progressing", "Degraded"], root_changed);
-        }
+        play::pass(self)
     }
 
     pub fn secret(&self, id: &ObjectId, key: &str) -> String {

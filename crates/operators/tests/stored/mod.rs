@@ -7,6 +7,8 @@
 #![allow(unreachable_pub, reason = "a module of tests is nobody's interface")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+pub mod play;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};

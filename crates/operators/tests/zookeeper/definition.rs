@@ -6,6 +6,8 @@ use operators::zookeeper::definition::definition;
 use operators::zookeeper::valid;
 use serde_json::{Value, json};
 
+use crate::bounds::assert_bounded;
+
 fn whole() -> Value {
     serde_json::to_value(definition()).unwrap()
 }
@@ -96,25 +98,5 @@ fn rules_have_messages() {
 /// Unbounded texts and lists would exceed the cost that a server allows for rules.
 #[test]
 fn everything_in_the_spec_is_bounded() {
-    fn walk(path: &str, schema: &Value) {
-        let free =
-            schema.get("x-kubernetes-int-or-string").is_some() || schema.get("enum").is_some();
-        match schema["type"].as_str() {
-            Some("string") if !free => assert!(schema.get("maxLength").is_some(), "{path}"),
-            Some("array") => assert!(schema.get("maxItems").is_some(), "{path}"),
-            Some("integer") => assert!(schema.get("maximum").is_some(), "{path}"),
-            _ => {}
-        }
-        for (name, below) in schema["properties"].as_object().into_iter().flatten() {
-            walk(&format!("{path}.{name}"), below);
-        }
-        if let Some(items) = schema.get("items") {
-            walk(&format!("{path}[]"), items);
-        }
-        if let Some(values) = schema.get("additionalProperties") {
-            assert!(schema.get("maxProperties").is_some(), "{path}");
-            walk(&format!("{path}{{}}"), values);
-        }
-    }
-    walk("spec", &version()["schema"]["openAPIV3Schema"]["properties"]["spec"]);
+    assert_bounded("spec", &version()["schema"]["openAPIV3Schema"]["properties"]["spec"]);
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "../bounds/mod.rs"]
+mod bounds;
 mod children;
 mod definition;
 mod ensemble;

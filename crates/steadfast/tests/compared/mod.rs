@@ -51,12 +51,6 @@ pub(crate) const PLAY: &[Act] = &[
     Act { name: "delete with Retain, and again", what: What::Recreate, servers: 1 },
 ];
 
-/// The manifest at the beginning.
-pub(crate) fn spec() -> Value {
-    json!({"image": "postgres:15", "replicas": 1, "databaseName": "mydb", "username": "admin",
-        "storage": {"size": "1Gi"}, "deletionPolicy": "Retain"})
-}
-
 /// What one act came to on one stage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Outcome {
@@ -85,17 +79,6 @@ impl Outcome {
         steady
     }
 }
-
-/// Kinds of children, with group and plural.
-pub(crate) const KINDS: &[(&str, &str, &str)] = &[
-    ("apps", "StatefulSet", "statefulsets"),
-    ("", "Service", "services"),
-    ("", "ConfigMap", "configmaps"),
-    ("", "Secret", "secrets"),
-    ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    ("", "Pod", "pods"),
-    ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
-];
 
 /// The children by `KIND/NAME`, without what each cluster gives of its own: uids, versions, times,
 /// addresses, volumes, classes, passwords, and digests over the namespace's name.

@@ -231,6 +231,17 @@ impl Bench {
         found.map_or(Value::Null, |d| serde_json::to_value(d).expect("serialisable"))
     }
 
+    /// Everything that a Database is made of, with its kind.
+    pub(crate) async fn children(&self, name: &str) -> Vec<(&'static str, DynamicObject)> {
+        let params = ListParams::default().labels(&format!("app.kubernetes.io/instance={name}"));
+        let mut all = Vec::new();
+        for (group, kind, plural) in CHILD_KINDS {
+            let found = self.api(group, kind, plural).list(&params).await.expect("readable");
+            all.extend(found.into_iter().map(|object| (*kind, object)));
+        }
+        all
+    }
+
     /// Everything in the namespace that tells why something did not happen.
     pub(crate) async fn describe(&self) -> String {
         let mut text = String::new();
@@ -270,6 +281,17 @@ impl Bench {
         }
     }
 }
+
+/// Kinds of a Database's children, with group and plural.
+pub(crate) const CHILD_KINDS: &[(&str, &str, &str)] = &[
+    ("", "Secret", "secrets"),
+    ("", "ConfigMap", "configmaps"),
+    ("", "Service", "services"),
+    ("", "Pod", "pods"),
+    ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    ("apps", "StatefulSet", "statefulsets"),
+    ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
+];
 
 /// The rules of the ClusterRole that `steadfast manifests` prints.
 pub(crate) fn printed_rules() -> Vec<Value> {

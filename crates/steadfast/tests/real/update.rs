@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use kube::api::ListParams;
 use serde_json::{Value, json};
 use testbed::images::POSTGRES_15;
 
@@ -29,21 +28,8 @@ pub(crate) async fn ready(bench: &Bench, what: &str) {
 
 /// Names of everything that the Database is made of.
 pub(crate) async fn children(bench: &Bench) -> Vec<String> {
-    let params = ListParams::default().labels(&format!("app.kubernetes.io/instance={DB}"));
-    let mut names = Vec::new();
-    for (group, kind, plural) in [
-        ("", "Secret", "secrets"),
-        ("", "ConfigMap", "configmaps"),
-        ("", "Service", "services"),
-        ("", "Pod", "pods"),
-        ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
-        ("apps", "StatefulSet", "statefulsets"),
-        ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
-    ] {
-        let found = bench.api(group, kind, plural).list(&params).await.expect("readable");
-        names.extend(found.iter().map(|object| format!("{kind}/{}", object.name_any())));
-    }
-    names
+    let children = bench.children(DB).await;
+    children.iter().map(|(kind, object)| format!("{kind}/{}", object.name_any())).collect()
 }
 
 /// uid and restarts of the primary's pod.

@@ -18,14 +18,12 @@ use operators::zookeeper::{KIND, ZookeeperController};
 use phased::fact::{Question, Reply};
 use phased::lint::{self, LintContext};
 use phased::step::{Finalizer, Propagation, Request, Step};
-use phased::{Answer, Controller, Live, ObjectId, Observed, Plan, StepTrouble};
+use phased::{Answer, Controller, Live, ObjectId, Plan, StepTrouble};
 use serde_json::{Value, json};
 
 use servers::Servers;
 use stored::Stored;
-
-/// Types of conditions that the controller writes.
-const OURS: [&str; 6] = ["PodsReady", "Upgrading", "Error", "Ready", "Progressing", "Degraded"];
+use stored::play::{self, Play};
 
 /// Everything around one ZookeeperCluster.
 #[derive(Clone)]
@@ -56,6 +54,70 @@ pub fn three() -> Value {
         "metadata": {"name": "zk", "namespace": "default"},
         "spec": {"replicas": 3},
     })
+}
+
+impl Play for World {
+    type Of = ZookeeperController;
+    const CONDITIONS: &'static [&'static str] =
+        &["PodsReady", "Upgrading", "Error", "Ready", "Progressing", "Degraded"];
+
+    fn shows(_: &ObjectId, live: &Live) -> bool {
+        live.label("app.kubernetes.io/managed-by") == Some("steadfast")
+            || live.label("kind") == Some("ZookeeperMember")
+            || live.label("uid").is_some()
+    }
+
+    fn lint(&self, plan: &Plan) {
+        let mut context = LintContext::new(ZookeeperController::ladder());
+        context.stored_status = self.root.get("status").cloned();
+        context.allow_data_deletes = self.root["spec"]["persistence"]["reclaimPolicy"] == "Delete";
+        let violations = lint::check(plan, &context);
+        assert!(violations.is_empty(), "{violations:#?}\n{plan:#?}");
+    }
+
+    fn answer(&mut self, question: &Question) -> Answer {
+        let ready = self.ready_pods();
+        match question {
+            Question::Word(request) => Ok(Reply::Word(self.servers.word(&ready, request))),
+            Question::ZooKeeper(request) => {
+                assert!(request.only_reads());
+                Ok(Reply::ZooKeeper(self.servers.clone().session(&ready, request)))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn carry_out(&mut self, step: &Step) -> Result<bool, Box<StepTrouble>> {
+        match step {
+            Step::Apply(apply) => {
+                self.refuse(&apply.id, "patch")?;
+                self.apply(apply);
+            }
+            Step::Delete(delete) => {
+                self.refuse(&delete.id, "delete")?;
+                assert_eq!(delete.propagation, Propagation::Background);
+                self.delete(delete);
+            }
+            Step::Finalizer(finalizer) => {
+                self.put_finalizer(finalizer);
+                assert!(!self.gone || matches!(finalizer, Finalizer::Remove(_)));
+                return Ok(true);
+            }
+            Step::Act(action) => {
+                let Request::ZooKeeper(request) = &action.request else { panic!("{action:?}") };
+                let ready = self.ready_pods();
+                self.writes.push(format!("act {}", action.name));
+                if let Some(trouble) = self.servers.act(&ready, request) {
+                    let names = self.names();
+                    let id = ObjectId::new(KIND, names.namespace, names.name);
+                    let verb = action.name.to_owned();
+                    return Err(Box::new(StepTrouble { id, verb, trouble }));
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+        Ok(false)
+    }
 }
 
 impl World {
@@ -107,138 +169,14 @@ impl World {
         }
     }
 
-    /// What the controller sees.
-    pub fn observe(
-        &self,
-        facts: phased::Facts,
-        troubles: &[StepTrouble],
-    ) -> Observed<<ZookeeperController as Controller>::Resource> {
-        let root = Live::new(self.root.clone()).unwrap();
-        let wants = ZookeeperController::wants(&root);
-        let shows = |_: &ObjectId, live: &Live| {
-            live.label("app.kubernetes.io/managed-by") == Some("steadfast")
-                || live.label("kind") == Some("ZookeeperMember")
-                || live.label("uid").is_some()
-        };
-        Observed {
-            resource: serde_json::from_value(self.root.clone()).unwrap(),
-            root,
-            objects: self.wanted(&wants, shows),
-            facts,
-            troubles: troubles.to_vec(),
-            now: self.now,
-            settings: self.settings.clone(),
-        }
-    }
-
     /// Plans, answering questions, and lints every plan on the way.
     pub fn plan(&mut self, troubles: &[StepTrouble]) -> Plan {
-        let mut facts = phased::Facts::new();
-        for round in 0..=Plan::ROUNDS {
-            let observed = self.observe(facts.clone(), troubles);
-            let plan = ZookeeperController::plan(&observed);
-            assert_eq!(plan, ZookeeperController::plan(&observed), "a plan is a function");
-            self.lint(&plan);
-            if plan.asks.is_empty() {
-                return plan;
-            }
-            assert!(round < Plan::ROUNDS, "asks for ever: {:?}", plan.asks);
-            for question in plan.asks {
-                assert!(!facts.contains_key(&question), "asked twice: {question:?}");
-                let answer = self.answer(&question);
-                facts.insert(question, answer);
-            }
-        }
-        unreachable!()
-    }
-
-    fn lint(&self, plan: &Plan) {
-        let mut context = LintContext::new(ZookeeperController::ladder());
-        context.stored_status = self.root.get("status").cloned();
-        context.allow_data_deletes = self.root["spec"]["persistence"]["reclaimPolicy"] == "Delete";
-        let violations = lint::check(plan, &context);
-        assert!(violations.is_empty(), "{violations:#?}\n{plan:#?}");
-    }
-
-    fn answer(&self, question: &Question) -> Answer {
-        if let Some(answer) = self.stored.answer(question) {
-            return answer;
-        }
-        let ready = self.ready_pods();
-        match question {
-            Question::Word(request) => Ok(Reply::Word(self.servers.word(&ready, request))),
-            Question::ZooKeeper(request) => {
-                assert!(request.only_reads());
-                Ok(Reply::ZooKeeper(self.servers.clone().session(&ready, request)))
-            }
-            other => panic!("{other:?}"),
-        }
+        play::plan(self, troubles)
     }
 
     /// One pass: plan, carry out, write the status.
     pub fn pass(&mut self) -> Plan {
-        let plan = self.plan(&[]);
-        let mut root_changed = false;
-        for step in &plan.steps {
-            if self.crashes(true) {
-                return plan;
-            }
-            let done = self.carry_out(step);
-            if self.crashes(false) {
-                return plan;
-            }
-            match done {
-                Ok(changed) => root_changed |= changed,
-                Err(trouble) => {
-                    let plan = self.plan(&[*trouble]);
-                    self.report(&plan, false);
-                    return plan;
-                }
-            }
-        }
-        if plan.status.is_none() || !self.crashes(true) {
-            self.report(&plan, root_changed);
-            self.crashes(false);
-        }
-        plan
-    }
-
-    fn report(&mut self, plan: &Plan, root_changed: bool) {
-        if let Some(write) = &plan.status {
-            self.stored.report(write, &OURS, root_changed);
-        }
-    }
-
-    fn carry_out(&mut self, step: &Step) -> Result<bool, Box<StepTrouble>> {
-        match step {
-            Step::Apply(apply) => {
-                self.refuse(&apply.id, "patch")?;
-                self.apply(apply);
-            }
-            Step::Delete(delete) => {
-                self.refuse(&delete.id, "delete")?;
-                assert_eq!(delete.propagation, Propagation::Background);
-                self.delete(delete);
-            }
-            Step::Finalizer(finalizer) => {
-                self.put_finalizer(finalizer);
-                assert!(!self.gone || matches!(finalizer, Finalizer::Remove(_)));
-                return Ok(true);
-            }
-            Step::Act(action) => {
-                let Request::ZooKeeper(request) = &action.request else { panic!("{action:?}") };
-                let ready = self.ready_pods();
-                self.writes.push(format!("act {}", action.name));
-                if let Some(trouble) = self.servers.act(&ready, request) {
-                    let names = self.names();
-                    let id = ObjectId::new(KIND, names.namespace, names.name);
-                    let verb = action.name.to_owned();
-                    return Err(Box::new(StepTrouble { id, verb, trouble }));
-                }
-            }
-            other => panic!("{other:?}"),
-        }
-        Ok(false)
+        play::pass(self)
     }
 
     pub fn delete_root(&mut self) {
