@@ -45,7 +45,7 @@ fn six_phases_in_order_and_few_writes() {
     assert_eq!(phases, PHASES);
     world.settle_rolling();
     let api = world.writes.iter().filter(|w| !w.starts_with("act")).count();
-    assert!(api <= 16, "{api} writes: {:#?}", world.writes);
+    assert!(api <= 17, "{api} writes: {:#?}", world.writes);
     let status = &world.root["status"];
     assert_eq!(status["endpoint"], "test-db.default.svc.cluster.local:5432");
     assert_eq!(status["secretName"], "test-db-credentials");

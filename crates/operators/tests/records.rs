@@ -64,12 +64,16 @@ fn a_record_that_somebody_edits_is_taken_back() {
     let set = names.stateful_set();
     let config = names.config_map();
     let annotated = |name: &'static str| (set.clone(), vec!["metadata", "annotations", name]);
+    let claimed = |name: &'static str| (names.data_claim(), vec!["metadata", "annotations", name]);
     let keyed = |name: &'static str| (config.clone(), vec!["data", name]);
     let places = [
         (annotated("steadfast.dev/database"), "other"),
         (annotated("steadfast.dev/username"), "other"),
         (annotated("steadfast.dev/identity"), "other"),
         (annotated("steadfast.dev/image"), "postgres:17"),
+        (claimed("steadfast.dev/database"), "other"),
+        (claimed("steadfast.dev/username"), "other"),
+        (claimed("steadfast.dev/resource-uid"), "other"),
         (keyed("database"), "other"),
         (keyed("username"), "other"),
         (keyed("identity"), "other"),
@@ -117,5 +121,47 @@ fn the_loss_of_one_object_loses_no_record() {
         let set = &world.objects[&names.stateful_set()];
         let image = &set["spec"]["template"]["spec"]["containers"][0]["image"];
         assert_eq!(image, "postgres:14", "{id} gone");
+    }
+}
+
+/// A volume that was kept says what its data were made with: another Database of the name is held to
+/// it, as if it had never been away (issue 2).
+#[test]
+fn another_database_of_the_name_finds_what_the_kept_data_were_made_with() {
+    let edits = [
+        ("databaseName", json!("other"), "RenameRefused", "\"mydb\""),
+        ("username", json!("other"), "RenameRefused", "\"admin\""),
+        ("storage", json!({"size": "5Gi"}), "StorageShrinkRefused", "10Gi"),
+        (
+            "storage",
+            json!({"size": "10Gi", "storageClass": "slow"}),
+            "StorageClassChangeRefused",
+            "fast",
+        ),
+    ];
+    for (field, value, reason, words) in edits {
+        let mut world = World::new();
+        world.edit(|root| root["spec"]["storage"]["storageClass"] = json!("fast"));
+        for class in ["fast", "slow"] {
+            let id = ObjectId::new(operators::database::names::storage_class_kind(), "", class);
+            world.store(&id, json!({"provisioner": "x", "metadata": {}}));
+        }
+        world.bring_up();
+        world.settle_rolling();
+        let (claim, superuser) = (world.names().data_claim(), world.names().superuser_secret());
+        world.objects.retain(|id, _| [&claim, &superuser].contains(&id) || id.namespace.is_empty());
+        let mut root = check::seed();
+        root["metadata"]["uid"] = json!("uid-second");
+        root["metadata"]["resourceVersion"] = json!("900");
+        root["metadata"]["generation"] = json!(1);
+        root["spec"][field] = value;
+        world.root = root;
+        world.settle_rolling();
+        let (_, said, message) = world.condition("Ready");
+        assert_eq!(said, reason, "{message}");
+        assert!(message.contains(words), "{message}");
+        world.edit(|root| root["spec"] = check::seed()["spec"].clone());
+        world.settle_rolling();
+        assert_eq!(world.story(), "Ready/True/AllChecksPassed");
     }
 }

@@ -19,6 +19,9 @@ pub const TEMPLATE_ANNOTATION: &str = "steadfast.dev/template";
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Its value.
 pub const MANAGED_BY: &str = "steadfast";
+/// Annotation of a child that outlives its resource: uid of the resource that it belongs to, in the
+/// place of an owner reference, which would make it go with the resource.
+pub const RESOURCE_UID_ANNOTATION: &str = "steadfast.dev/resource-uid";
 /// Label with the resource's name.
 pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 
@@ -145,15 +148,19 @@ impl Desired {
     }
 }
 
-/// Says whose the object is, when it is not ours. Ours: it carries our owner reference, or it has
-/// no controller and carries our labels with the resource's name (left by an orphaning delete, or
-/// handed over by a person with these labels on purpose).
+/// Says whose the object is, when it is not ours. Ours: it carries our owner reference; or it has no
+/// controller, and either names the resource's uid by annotation, whatever became of its labels, or
+/// carries our labels with the resource's name (left by an orphaning delete, or handed over by a
+/// person with these labels on purpose).
 pub fn foreign(live: &Live, owner: &Owner) -> Option<String> {
     if live.is_owned_by(&owner.uid) {
         return None;
     }
     if let Some(other) = live.controller_owner() {
         return Some(format!("{} {} (uid {})", other.kind, other.name, other.uid));
+    }
+    if live.annotation(RESOURCE_UID_ANNOTATION) == Some(owner.uid.as_str()) {
+        return None;
     }
     let ours = live.label(MANAGED_BY_LABEL) == Some(MANAGED_BY)
         && live.label(INSTANCE_LABEL) == Some(owner.name.as_str());

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | one pass | `pass` |
 //! | each kind of write | `steps`, [`api`] |
-//! | watches and what is known | [`watch`], [`patience`], [`store`] |
+//! | watches and what is known | [`watch`], [`trim`], [`patience`], [`store`] |
 //! | SQL, TCP, HTTP | [`external`] |
 //! | a snapshot by live reads, for commands that change nothing | [`view`] |
 //! | errors and their fates | [`trouble`] |
@@ -34,6 +34,7 @@ mod slots;
 mod status;
 mod steps;
 pub mod store;
+pub mod trim;
 pub mod trouble;
 pub mod view;
 pub mod watch;
@@ -56,6 +57,7 @@ use metrics::Metrics;
 use pass::Means;
 use report::Reporter;
 use store::Store;
+use trim::Ownership;
 use watch::{KindWatch, Listener, Selection, WatchContext};
 
 /// What a runner is given from outside: everything that could differ between two runs.
@@ -203,12 +205,17 @@ impl Runner {
         kinds
             .into_iter()
             .flat_map(|(kind, selection)| {
-                let keep_ownership = !roots.contains(&kind) && kind.kind != "Pod";
+                let ownership = match kind.kind {
+                    _ if roots.contains(&kind) => Ownership::Nothing,
+                    // Of a pod we write labels only; its status has many managers.
+                    "Pod" => Ownership::Labels,
+                    _ => Ownership::Whole,
+                };
                 self.scopes().into_iter().map(move |scope| KindWatch {
                     kind,
                     scope,
                     selection: selection.clone(),
-                    keep_ownership,
+                    ownership,
                 })
             })
             .collect()

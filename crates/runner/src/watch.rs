@@ -18,6 +18,7 @@ use crate::backoff::Backoff;
 use crate::metrics::Metrics;
 use crate::random::{Random, jitter};
 use crate::store::{Store, version};
+use crate::trim::Ownership;
 
 /// Receives each change of a watched object.
 pub trait Listener: Send + Sync + 'static {
@@ -33,8 +34,8 @@ pub struct KindWatch {
     pub scope: String,
     /// What is asked of the server, and what is kept.
     pub selection: Selection,
-    /// Whether ownership of fields is kept; only kinds that we apply need it.
-    pub keep_ownership: bool,
+    /// What of the ownership of fields is kept; only kinds that we apply need it.
+    pub ownership: Ownership,
 }
 
 /// Which objects of a kind a watch asks for, and which of those it keeps.
@@ -232,9 +233,7 @@ impl KindWatch {
     }
 
     fn read(&self, mut object: DynamicObject) -> Option<(ObjectId, phased::Live)> {
-        if !self.keep_ownership {
-            object.metadata.managed_fields = None;
-        }
+        self.ownership.trim(&mut object.metadata);
         let namespace = object.metadata.namespace.clone().unwrap_or_default();
         let name = object.metadata.name.clone()?;
         let id = ObjectId::new(self.kind, namespace, name);

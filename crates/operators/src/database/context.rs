@@ -15,6 +15,7 @@ use super::valid::{self, Refusal};
 use super::verify::{self, Heard, Inspection, Target};
 use super::{causes, config, labels, services, verifying};
 use crate::parts::causes::Cause;
+use crate::parts::hidden;
 use crate::parts::members::Members;
 use crate::parts::memory;
 pub use crate::parts::scene::{Scene, Sight};
@@ -89,7 +90,12 @@ impl Context {
     pub fn records(&self) -> Records {
         let owner = self.owner();
         let ours = |id| self.seen(&id).filter(|live| child::foreign(live, &owner).is_none());
-        Records { set: ours(self.names.stateful_set()), config: ours(self.names.config_map()) }
+        let claim = hidden::known(self, &self.names.data_claim()).cloned();
+        Records {
+            set: ours(self.names.stateful_set()),
+            config: ours(self.names.config_map()),
+            claim: claim.filter(|live| live.annotation(labels::RESOURCE_UID_ANNOTATION).is_some()),
+        }
     }
 
     fn interpret(&mut self, records: &Records) {

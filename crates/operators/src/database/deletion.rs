@@ -15,7 +15,8 @@ use phased::{Live, ObjectId, Plan, Step, Wake};
 
 use super::api::{DatabaseStatus, DeletionPolicy, Phase};
 use super::context::{Context, Sight};
-use super::{FINALIZER, labels, names, reason, status};
+use super::{FINALIZER, labels, names, reason, status, valid};
+use crate::parts::hidden;
 use crate::parts::members::Members;
 use crate::parts::scene::Scene;
 
@@ -33,6 +34,11 @@ pub fn plan(context: &Context) -> Plan {
     let policy = context.observed.resource.spec.deletion_policy;
     let orphaning = finalizers.iter().any(|f| f == ORPHAN);
     let mut doubt = None;
+    if !orphaning {
+        for ordinal in 0..valid::MOST_REPLICAS {
+            doubt = remove_left_behind(context, ordinal, &mut plan).or(doubt);
+        }
+    }
     if policy == DeletionPolicy::Delete && !orphaning {
         match servers(context) {
             Servers::Unasked(question) => plan.asks.push(question),
@@ -56,6 +62,31 @@ pub fn plan(context: &Context) -> Plan {
         return Plan { asks: plan.asks, wake: Wake::Now, ..Plan::idle() };
     }
     conclude(context, plan, doubt)
+}
+
+/// Deletes a pod that its StatefulSet let go of, since somebody changed its labels: it would go with
+/// nothing, and a server would run on without an owner (issue 2). Where the watch does not show the
+/// pod it is read, for ordinals that the spec or a claim tells of. Answers what is waited for.
+fn remove_left_behind(context: &Context, ordinal: u32, plan: &mut Plan) -> Option<String> {
+    let id = context.names.pod(ordinal);
+    let expected = i64::from(ordinal) < i64::from(context.observed.resource.spec.replicas)
+        || context.claim(ordinal).is_some();
+    match context.sight(&id) {
+        Sight::Unasked(question) if expected => plan.asks.push(question),
+        Sight::Unread(trouble) => return Some(format!("{id}: {}", trouble.message)),
+        Sight::Seen(pod)
+            if pod.deletion_time().is_none() && hidden::is_released(context, ordinal, &pod) =>
+        {
+            let why = "its StatefulSet let go of it, so that it would outlive the Database";
+            let message = format!("{id} is being deleted: {why}");
+            if context.observed.trouble_of(&id).is_none() {
+                plan.steps.push(Step::Delete(Delete::of(id, &pod, why)));
+            }
+            return Some(message);
+        }
+        Sight::Unasked(_) | Sight::Seen(_) | Sight::Absent => {}
+    }
+    None
 }
 
 fn conclude(context: &Context, mut plan: Plan, doubt: Option<String>) -> Plan {
@@ -121,17 +152,22 @@ fn servers(context: &Context) -> Servers {
     match context.sight(&pod) {
         Sight::Unasked(question) => Servers::Unasked(question),
         Sight::Unread(trouble) => Servers::Going(None, format!("{pod}: {}", trouble.message)),
-        Sight::Seen(live) if live.label(INSTANCE_LABEL) == Some(&context.names.name) => {
+        Sight::Seen(live) if is_ours(context, 0, &live) => {
             Servers::Going(None, format!("{pod} must be gone before its volume is deleted"))
         }
         Sight::Seen(_) | Sight::Absent => match context.pods().last() {
-            Some((ordinal, pod)) if pod.label(INSTANCE_LABEL) == Some(&context.names.name) => {
+            Some((ordinal, pod)) if is_ours(context, ordinal, pod) => {
                 let pod = context.names.pod(ordinal);
                 Servers::Going(None, format!("{pod} must be gone before its volume is deleted"))
             }
             _ => Servers::Gone,
         },
     }
+}
+
+fn is_ours(context: &Context, ordinal: u32, pod: &Live) -> bool {
+    pod.label(INSTANCE_LABEL) == Some(&context.names.name)
+        || hidden::is_released(context, ordinal, pod)
 }
 
 fn owner(context: &Context) -> Owner {

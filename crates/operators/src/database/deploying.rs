@@ -15,6 +15,7 @@ use super::causes::Cause;
 use super::context::Tending;
 use super::context::{Context, Sight};
 use super::{reason, roles, servers};
+use crate::parts::hidden;
 use crate::parts::members::{self, Members, REVISION_LABEL, is_ready};
 use crate::parts::scene::Scene;
 use crate::parts::stall;
@@ -163,8 +164,10 @@ fn patience_seconds(context: &Context) -> i64 {
 fn find_cause(tending: &mut Tending<'_>) -> Option<Cause> {
     let context = tending.context;
     let count = context.blueprint.as_ref().map_or(1, |b| b.count);
-    let up =
-        |n: u32| context.pod(n).and_then(|p| p.read::<Pod>().ok()).is_some_and(|p| is_ready(&p));
+    let up = |n: u32| {
+        context.pod(n).and_then(|p| p.read::<Pod>().ok()).is_some_and(|p| is_ready(&p))
+            && hidden::stranger(context, n).is_none()
+    };
     let mut down: Vec<u32> = (0..count).rev().filter(|n| !up(*n)).collect();
     if down.is_empty() {
         down.push(0);
@@ -184,7 +187,7 @@ fn replace_blocking_pod(tending: &mut Tending<'_>, set: &StatefulSet) {
     let blocking = context.pods().rfind(|(_, pod)| seen && blocks(pod));
     let Some((ordinal, pod)) = blocking else { return };
     // A pod that is being labelled is written in this pass already.
-    if !roles::is_assigned(ordinal, pod) && pod.controller_owner().is_some() {
+    if !roles::is_labelled(context, ordinal, pod) && pod.controller_owner().is_some() {
         return;
     }
     let id = context.names.pod(ordinal);

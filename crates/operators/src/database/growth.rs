@@ -6,6 +6,7 @@
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
+use phased::child::Desired;
 use phased::fact::{Question, Reply};
 use phased::ladder::{Finding, Verdict};
 use phased::quantity::Quantity;
@@ -17,8 +18,9 @@ use super::blueprint::Blueprint;
 use super::context::Context;
 use super::context::Tending;
 use super::labels::RESOURCE_UID_ANNOTATION;
-use super::{names, reason};
+use super::{names, reason, record};
 use crate::parts::members::Members;
+use crate::parts::scene::{Scene, Sight};
 
 /// How often a class that cannot be read is looked at again, in seconds.
 const LOOK_AGAIN_SECONDS: i64 = 5;
@@ -109,34 +111,25 @@ pub fn judge(tending: &mut Tending<'_>) {
 }
 
 /// Says by annotation whose the claims are, so that the deletion policy touches only our own, and
-/// asks for the size that they should have. Only those that our own set mounts become ours (fault
-/// catalogue PG-01). Every write declares the size, for a size that is no longer declared would be
-/// taken away.
+/// what their data were made with; and asks for the size that they should have. Only those that our
+/// own set mounts become ours (fault catalogue PG-01).
 pub fn tend_claims(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     let context = tending.context;
     for (ordinal, live) in context.claims() {
         let ours = phased::child::foreign(live, &blueprint.owner()).is_none();
-        let named = live.annotation(RESOURCE_UID_ANNOTATION) == Some(blueprint.uid.as_str());
         let wanted = ordinal < blueprint.valid.replicas;
         let grows = wanted
             && is_smaller(live, blueprint.size())
             && matches!(class_of(context, live), Class::Expands);
         let going = live.deletion_time().is_some() || is_superfluous(context, blueprint, ordinal);
-        if !ours || going || (named && !grows) {
+        if !ours || going {
             continue;
         }
-        let size = match requested(live) {
-            Some((text, _)) if !grows => text,
-            _ => blueprint.size().to_owned(),
-        };
-        let body = json!({
-            "metadata": {"annotations": {RESOURCE_UID_ANNOTATION: blueprint.uid}},
-            "spec": {"resources": {"requests": {"storage": size}}},
-        });
         let id = context.names.claim(ordinal);
-        tending.apply(&blueprint.kept(id.clone(), body));
+        tending.apply(&claim(blueprint, ordinal, live, grows));
         if grows {
             // Until the set's template says so too, this generation is not in force.
+            let size = blueprint.size();
             tending.work(
                 &reason::GROWING_VOLUMES,
                 &format!("{id} is asked to grow to {size}"),
@@ -144,6 +137,25 @@ pub fn tend_claims(tending: &mut Tending<'_>, blueprint: &Blueprint) {
             );
         }
     }
+}
+
+/// What we declare of a claim. Every write declares its size, for a size that is no longer declared
+/// would be taken away.
+fn claim(blueprint: &Blueprint, ordinal: u32, live: &Live, grows: bool) -> Desired {
+    let mut annotations = json!({RESOURCE_UID_ANNOTATION: blueprint.uid});
+    if ordinal == 0 {
+        annotations[record::DATABASE.annotation] = json!(blueprint.valid.database);
+        annotations[record::USERNAME.annotation] = json!(blueprint.valid.username);
+    }
+    let size = match requested(live) {
+        Some((text, _)) if !grows => text,
+        _ => blueprint.size().to_owned(),
+    };
+    let body = json!({
+        "metadata": {"annotations": annotations},
+        "spec": {"resources": {"requests": {"storage": size}}},
+    });
+    blueprint.kept(blueprint.names.claim(ordinal), body)
 }
 
 /// Whether the spec asks for the volume of an ordinal to go.
@@ -160,13 +172,22 @@ pub fn drop_claims(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     for (ordinal, live) in context.claims() {
         let unused = seen && i64::from(count) <= i64::from(ordinal);
         let ours = live.annotation(RESOURCE_UID_ANNOTATION) == Some(blueprint.uid.as_str());
-        let gone = context.pod(ordinal).is_none();
         let id = context.names.claim(ordinal);
-        if !(unused && ours && gone && is_superfluous(context, blueprint, ordinal))
+        if !(unused && ours && is_superfluous(context, blueprint, ordinal))
             || live.deletion_time().is_some()
             || context.observed.trouble_of(&id).is_some()
         {
             continue;
+        }
+        // The watch shows by labels, so that the pod is gone is read before anything rests on it.
+        match context.sight(&context.names.pod(ordinal)) {
+            Sight::Absent => {}
+            Sight::Unasked(question) => {
+                tending.judgement.asks.push(question);
+                tending.judge(Verdict::Asking);
+                continue;
+            }
+            Sight::Seen(_) | Sight::Unread(_) => continue,
         }
         let why = "its standby is gone, and spec.deletionPolicy is Delete";
         tending.judgement.steps.push(Step::Delete(Delete::of(id, live, why)));

@@ -4,6 +4,8 @@
 //! only the facts can tell (fault catalogue PG-17, PG-32, PG-33, PG-46).
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, VolumeResourceRequirements};
+use phased::Live;
 use phased::ladder::Finding;
 use phased::quantity::Quantity;
 
@@ -29,6 +31,17 @@ pub struct Recorded {
     pub template_uid: Option<String>,
     /// What the server calls itself.
     pub identity: Option<String>,
+    /// What the volume of a former Database has, while there is no claim template.
+    pub kept: Option<Kept>,
+}
+
+/// The volume that a Database finds and did not make.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Size that its claim asks for.
+    pub size: Option<String>,
+    /// Its class.
+    pub storage_class: Option<String>,
 }
 
 impl Recorded {
@@ -52,11 +65,21 @@ impl Recorded {
             recorded.template_uid = annotations.get(labels::RESOURCE_UID_ANNOTATION).cloned();
             let claim = template.spec.unwrap_or_default();
             recorded.storage_class = Some(claim.storage_class_name);
-            let requests = claim.resources.and_then(|r| r.requests).unwrap_or_default();
-            recorded.size = requests.get("storage").map(|q| q.0.clone());
+            recorded.size = storage(claim.resources);
+        } else {
+            recorded.kept = records.claim.as_ref().and_then(kept);
         }
         recorded
     }
+}
+
+fn storage(resources: Option<VolumeResourceRequirements>) -> Option<String> {
+    resources?.requests?.get("storage").map(|q| q.0.clone())
+}
+
+fn kept(claim: &Live) -> Option<Kept> {
+    let spec = claim.read::<PersistentVolumeClaim>().ok()?.spec?;
+    Some(Kept { size: storage(spec.resources), storage_class: spec.storage_class_name })
 }
 
 /// A spec with recorded values in the place of refused ones.
@@ -105,7 +128,10 @@ fn rename(wanted: &mut String, was: Option<&String>, path: &str, held: &mut Vec<
 /// The size that volumes are to grow to, if they are. The claim template keeps the old one until the
 /// StatefulSet is made anew.
 fn size(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>) -> Option<String> {
-    let was = recorded.size.as_ref()?;
+    // A volume that is larger than the spec says is told; one that is smaller grows when there is a
+    // set, whose template says the wanted size from the start.
+    let kept = recorded.kept.as_ref().and_then(|kept| kept.size.as_ref());
+    let was = recorded.size.as_ref().or(kept)?;
     let old = was.parse::<Quantity>().ok()?;
     let new = valid.size.parse::<Quantity>().ok()?;
     let wanted = valid.size.clone();
@@ -116,12 +142,18 @@ fn size(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>) -> Opti
         );
         held.push(Finding::new(&reason::STORAGE_SHRINK_REFUSED, message));
     }
+    if new > old && recorded.size.is_none() {
+        return None;
+    }
     valid.size.clone_from(was);
     (new > old).then_some(wanted)
 }
 
 fn storage_class(valid: &mut Valid, recorded: &Recorded, held: &mut Vec<Finding>) {
-    let Some(was) = &recorded.storage_class else { return };
+    // No class in the spec is any class that a volume has already.
+    let kept = recorded.kept.as_ref().filter(|_| valid.storage_class.is_some());
+    let kept = kept.map(|kept| &kept.storage_class);
+    let Some(was) = recorded.storage_class.as_ref().or(kept) else { return };
     if *was == valid.storage_class {
         return;
     }

@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 
+pub use phased::child::RESOURCE_UID_ANNOTATION;
 use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
 
 /// Annotation with the recorded system identifier that a person gives up for lost.
 pub const ACCEPT_DATA_LOSS_ANNOTATION: &str = "steadfast.dev/accept-data-loss";
-/// Annotation with the uid of the Database that volumes and kept Secrets belong to.
-pub const RESOURCE_UID_ANNOTATION: &str = "steadfast.dev/resource-uid";
 /// Annotation on the pod template: digest of the settings that need a restart.
 pub const CONFIG_ANNOTATION: &str = "steadfast.dev/config";
 /// Label on pods: the part that the server plays, [`PRIMARY`] or [`STANDBY`].

@@ -145,6 +145,10 @@ impl Controller for DatabaseController {
             namespace: namespace.clone(),
             labels: labels.clone(),
         }));
+        // Somebody may have given them other labels.
+        let ordinals = 0..valid::MOST_REPLICAS;
+        let parts = ordinals.flat_map(|n| [names.pod(n), names.claim(n)]);
+        wants.extend(parts.map(Want::Named));
         wants
     }
 

@@ -15,9 +15,12 @@ use super::held::Recorded;
 use super::secrets::{self, Judged};
 use super::verify::{self, Heard};
 use super::{FINALIZER, config, growth, names, reason, roles, servers, services, valid};
+use crate::parts::hidden;
 use crate::parts::scene::Scene;
 use crate::parts::tending::Tended;
 
+/// How often what cannot be read is tried again, in seconds.
+const LOOK_AGAIN_SECONDS: i64 = 5;
 /// How often a dependency that does not answer is tried again, in seconds.
 const DEPENDENCY_RETRY_SECONDS: i64 = 30;
 
@@ -35,6 +38,7 @@ pub fn accept(context: &Context) -> Judgement {
         tending.judge(Verdict::Blocked(Finding::new(&reason::INVALID_SPEC, message)));
         return tending.judgement;
     }
+    await_records(&mut tending);
     for finding in &context.held {
         tending.note(None, finding.clone());
         tending.judge(Verdict::Blocked(finding.clone()));
@@ -69,6 +73,9 @@ pub fn accept(context: &Context) -> Judgement {
 pub fn provision(context: &Context) -> Judgement {
     let mut tending = Tending::new(context);
     let Some(blueprint) = &context.blueprint else { return tending.judgement };
+    if unknown_records(context).is_some() {
+        return tending.judgement;
+    }
     await_dependencies(&mut tending, blueprint);
     if blueprint.identifier.is_none() && !tending.may_go_on() {
         return tending.judgement;
@@ -86,6 +93,7 @@ pub fn provision(context: &Context) -> Judgement {
         .seen(&context.names.stateful_set())
         .is_some_and(|set| phased::child::foreign(&set, &blueprint.owner()).is_none())
     {
+        hidden::ask(&mut tending, blueprint.count);
         growth::tend_claims(&mut tending, blueprint);
         growth::drop_claims(&mut tending, blueprint);
     }
@@ -95,6 +103,35 @@ pub fn provision(context: &Context) -> Judgement {
         tending.wake_after(DEPENDENCY_RETRY_SECONDS);
     }
     tending.judgement
+}
+
+/// Before anything is written down about the data, the volume that a former Database of this name
+/// may have left is read: what its data were made with must not be lost to a watch that is late.
+/// Answers what of it is not known yet.
+fn unknown_records(context: &Context) -> Option<Sight> {
+    let known = context.records();
+    if known.set.is_some() || known.config.is_some() {
+        return None;
+    }
+    match context.sight(&context.names.data_claim()) {
+        Sight::Seen(_) | Sight::Absent => None,
+        unknown => Some(unknown),
+    }
+}
+
+fn await_records(tending: &mut Tending<'_>) {
+    match unknown_records(tending.context) {
+        Some(Sight::Unasked(question)) => {
+            tending.judgement.asks.push(question);
+            tending.judge(Verdict::Asking);
+        }
+        Some(Sight::Unread(trouble)) => {
+            let id = tending.context.names.data_claim();
+            let finding = Finding::new(&reason::READ_FAILED, format!("{id}: {}", trouble.message));
+            tending.wait(finding, "Readable", LOOK_AGAIN_SECONDS);
+        }
+        Some(Sight::Seen(_) | Sight::Absent) | None => {}
+    }
 }
 
 /// The question whether the superuser may log in, when a password hangs on it: the application's
@@ -160,7 +197,7 @@ pub fn configure(context: &Context) -> Judgement {
     let mut tending = Tending::new(context);
     if let Some(blueprint) = &context.blueprint {
         // Roles come before the Service that leads by them.
-        roles::assign(&mut tending, blueprint);
+        roles::assign(&mut tending);
         tending.apply(&services::headless(blueprint));
         tending.apply(&services::client(blueprint));
         if blueprint.valid.replicas > 1 {

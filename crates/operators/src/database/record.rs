@@ -1,5 +1,7 @@
 //! What is written down about the data, each value twice: in an annotation of the StatefulSet and
-//! under a key of the ConfigMap, so that the loss of one object loses nothing.
+//! under a key of the ConfigMap, so that the loss of one object loses nothing. What the data were made
+//! with lies a third time on the claim of ordinal 0, which outlives the Database: another one of the
+//! same name finds it there (issue 2).
 //!
 //! A copy that another manager took over is drift to be taken back, not a record: `kubectl set image`
 //! or `kubectl annotate` on a child must never become what the data are said to be (design.md section
@@ -33,6 +35,8 @@ pub struct Records {
     pub set: Option<Live>,
     /// The ConfigMap.
     pub config: Option<Live>,
+    /// The claim of ordinal 0, where a Database wrote on it, this one or a former one.
+    pub claim: Option<Live>,
 }
 
 /// One copy of a value.
@@ -46,10 +50,12 @@ impl Records {
     /// The value written at `place`: a copy that nobody took over, or else any, for a restored
     /// backup is held by whoever restored it.
     pub fn read(&self, place: Place) -> Option<String> {
-        let set = self.set.as_ref().and_then(|set| copy(set, &ANNOTATIONS, place.annotation));
-        let copies = [set, self.entry(place.key)];
+        let noted = |live: &Option<Live>| {
+            live.as_ref().and_then(|live| copy(live, &ANNOTATIONS, place.annotation))
+        };
+        let copies = [noted(&self.set), self.entry(place.key), noted(&self.claim)];
         let mut all = copies.into_iter().flatten().collect::<Vec<_>>();
-        // Stable: the annotation goes first among equals.
+        // Stable: the set goes first among equals, and the claim last.
         all.sort_by_key(|copy| !copy.is_kept);
         all.into_iter().next().map(|copy| copy.text)
     }

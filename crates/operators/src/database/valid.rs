@@ -15,6 +15,9 @@ use super::dependencies::{self, Dependency};
 use super::{image, parameters};
 pub use crate::parts::refusal::{Refusal, sentence};
 
+/// Most servers of one Database (the schema's own bound).
+pub const MOST_REPLICAS: u32 = 16;
+
 /// A spec that can be carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Valid {
@@ -56,8 +59,9 @@ pub fn check(name: &str, spec: &DatabaseSpec) -> Result<Valid, Vec<Refusal>> {
     refusals.extend(name_refusal(name).map(|m| Refusal::new("metadata.name", m)));
     refusals.extend(image::refusal(&spec.image).map(|m| Refusal::new("spec.image", m)));
     refusals.extend(supported(&spec.image).map(|m| Refusal::new("spec.image", m)));
-    if !(1..=16).contains(&spec.replicas) {
-        refusals.push(Refusal::new("spec.replicas", "must lie between 1 and 16; set it to 1"));
+    if !u32::try_from(spec.replicas).is_ok_and(|n| (1..=MOST_REPLICAS).contains(&n)) {
+        let message = format!("must lie between 1 and {MOST_REPLICAS}; set it to 1");
+        refusals.push(Refusal::new("spec.replicas", message));
     }
     let database = identifier_refusal(&spec.database_name, &["postgres", "template0", "template1"]);
     refusals.extend(database.map(|m| Refusal::new("spec.databaseName", m)));

@@ -35,7 +35,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    fn passing(reason: &'static Reason, message: String) -> Self {
+    pub(crate) fn passing(reason: &'static Reason, message: String) -> Self {
         Self { finding: Finding::new(reason, message), terminal: false }
     }
 }

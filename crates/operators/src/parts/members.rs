@@ -3,11 +3,15 @@
 //! The set has the resource's name, and its claim template is called `data`. Must not decide what
 //! follows from a pod's state.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use phased::fact::{Question, Reply};
 use phased::{KindRef, Live, ObjectId};
 
 use super::causes::{self, Cause};
+use super::hidden;
 use super::kinds::{claim_kind, pod_kind, stateful_set_kind};
 use super::scene::Scene;
 
@@ -85,12 +89,12 @@ pub(crate) trait Members: Scene {
         self.seen(&self.set_id())?.read().ok()
     }
 
-    /// Our pods by ordinal, from the lowest, as the watch shows them.
+    /// Our pods by ordinal, from the lowest, as the watch shows them or a live read found them.
     fn pods(&self) -> std::vec::IntoIter<(u32, &Live)> {
         self.by_ordinal(pod_kind(), ordinal_of_pod)
     }
 
-    /// Our claims by ordinal, from the lowest, as the watch shows them.
+    /// Our claims by ordinal, from the lowest, as the watch shows them or a live read found them.
     fn claims(&self) -> std::vec::IntoIter<(u32, &Live)> {
         self.by_ordinal(claim_kind(), ordinal_of_claim)
     }
@@ -101,16 +105,27 @@ pub(crate) trait Members: Scene {
         kind: KindRef,
         read: fn(&str, &str) -> Option<u32>,
     ) -> std::vec::IntoIter<(u32, &Live)> {
-        let all = self.observed().of_kind(kind);
-        let mut found: Vec<(u32, &Live)> =
-            all.filter_map(|(id, live)| Some((read(self.name(), &id.name)?, live))).collect();
-        found.sort_by_key(|(ordinal, _)| *ordinal);
-        found.into_iter()
+        let asked = self.observed().facts.iter().filter_map(|(question, answer)| {
+            let (Question::Object(id), Ok(Reply::Object(Some(live)))) = (question, answer) else {
+                return None;
+            };
+            let here = id.kind == kind && id.namespace == self.namespace();
+            here.then_some((id, live))
+        });
+        let named = |(id, live): (&ObjectId, _)| Some((read(self.name(), &id.name)?, live));
+        let mut found: BTreeMap<u32, &Live> = asked.filter_map(named).collect();
+        found.extend(self.observed().of_kind(kind).filter_map(named));
+        found.into_iter().collect::<Vec<_>>().into_iter()
     }
 
-    /// The pod of an ordinal, as the watch shows it.
+    /// The pod of an ordinal, as the watch shows it or a live read found it.
     fn pod(&self, ordinal: u32) -> Option<&Live> {
-        self.observed().object(&self.pod_id(ordinal))
+        hidden::known(self, &self.pod_id(ordinal))
+    }
+
+    /// The claim of an ordinal, as the watch shows it or a live read found it.
+    fn claim(&self, ordinal: u32) -> Option<&Live> {
+        hidden::known(self, &self.claim_id(ordinal))
     }
 
     /// The cause that a pod itself shows for not being ready.

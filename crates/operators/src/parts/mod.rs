@@ -8,6 +8,7 @@
 //! | what is known of an object | [`scene`] |
 //! | bringing children about | [`tending`] |
 //! | pods and claims of a set by ordinal | [`members`] |
+//! | pods and claims behind changed labels | [`hidden`] |
 //! | why a pod does not start | [`causes`], [`stall`] |
 //! | reasons that every controller gives | [`reason`] |
 //! | the stored status: read, compared, its conditions kept | [`memory`], [`stored`] |
@@ -18,6 +19,7 @@
 
 pub(crate) mod causes;
 pub(crate) mod course;
+pub(crate) mod hidden;
 pub(crate) mod kinds;
 pub(crate) mod members;
 pub(crate) mod memory;

@@ -9,6 +9,7 @@ use phased::fact::{Answer, Question, Reply, SeenEvent};
 use phased::ladder::{Finding, Verdict};
 
 use super::causes::{self, Cause};
+use super::hidden;
 use super::members::Members;
 use super::reason;
 use super::tending::Tending;
@@ -25,12 +26,15 @@ pub(crate) fn question(context: &impl Members, ordinals: &[u32]) -> Option<Quest
 
 /// Pod and claim of an ordinal, as far as they exist.
 fn parts(context: &impl Members, ordinal: u32) -> impl Iterator<Item = &Live> {
-    let claim = context.observed().object(&context.claim_id(ordinal));
+    let claim = context.claim(ordinal);
     context.pod(ordinal).into_iter().chain(claim)
 }
 
 /// The cause that the pod itself shows.
 pub(crate) fn near_cause(context: &impl Members, ordinal: u32) -> Option<Cause> {
+    if let Some(cause) = hidden::stranger(context, ordinal) {
+        return Some(cause);
+    }
     let pod = context.pod(ordinal)?.read::<Pod>().ok()?;
     context.cause_in_pod(&context.pod_id(ordinal).name, &pod)
 }
@@ -44,7 +48,7 @@ pub(crate) fn cause(
 ) -> Option<Cause> {
     let (pod_id, claim_id) = (context.pod_id(ordinal), context.claim_id(ordinal));
     let pod = context.pod(ordinal).and_then(|live| live.read::<Pod>().ok());
-    let claim = context.observed().object(&claim_id);
+    let claim = context.claim(ordinal);
     let claim = claim.and_then(|live| live.read::<PersistentVolumeClaim>().ok());
     if let Some(cause) = near_cause(context, ordinal) {
         return Some(cause);

@@ -158,14 +158,19 @@ impl<'a, S: Scene> Tending<'a, S> {
             return;
         }
         if let Some(drift) = drift {
-            self.judgement.events.push(EventNote {
-                warning: true,
-                reason: reason::EDIT_REVERTED.name,
-                action: "Revert",
-                message: format!("{id}: {} was set by {}; taken back", drift.field, drift.manager),
-            });
+            self.reverted(id, &drift);
         }
         self.judgement.steps.push(step);
+    }
+
+    /// Tells that somebody's edit of an object is taken back.
+    pub fn reverted(&mut self, id: &ObjectId, drift: &Drift) {
+        self.judgement.events.push(EventNote {
+            warning: true,
+            reason: reason::EDIT_REVERTED.name,
+            action: "Revert",
+            message: format!("{id}: {} was set by {}; taken back", drift.field, drift.manager),
+        });
     }
 
     fn trouble(&self, id: &ObjectId) -> Option<StepTrouble> {

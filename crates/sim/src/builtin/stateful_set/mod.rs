@@ -36,7 +36,7 @@ impl Controller for StatefulSets {
         let mut wake = None;
         for set in door.list(STATEFUL_SETS, None) {
             let uid = field::uid(&set).to_owned();
-            let version = field::text(&set, "/metadata/resourceVersion").to_owned();
+            let version = looked_at(&door, &set);
             if let Some(at) = self.retries.waits(&uid, &version, now) {
                 wake = super::earliest(wake, Some(at));
                 continue;
@@ -52,6 +52,19 @@ impl Controller for StatefulSets {
         }
         wake
     }
+}
+
+/// What brings a set back into the queue at once, although it waits after a failure: a change of its
+/// own, or of a pod that has the name of one of its ordinals, whoever owns the pod.
+fn looked_at(door: &Door, set: &Value) -> String {
+    let mut text = field::text(set, "/metadata/resourceVersion").to_owned();
+    for found in door.shared(PODS, Some(field::namespace(set))) {
+        if pod::ordinal(set, &found).is_some() {
+            text.push('/');
+            text.push_str(field::text(&found, "/metadata/resourceVersion"));
+        }
+    }
+    text
 }
 
 fn one(door: &mut Door, set: &Value) -> Result<Option<Timestamp>, Failure> {

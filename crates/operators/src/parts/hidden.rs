@@ -1,0 +1,164 @@
+//! Pods and claims that a changed label hides: from the watch, which selects by labels, and from
+//! their StatefulSet, which lets go of a pod that its selector does not match and then cannot make
+//! another one of that name.
+//!
+//! The label is put back, which the set answers by adopting the pod again; nothing restarts. Must not
+//! decide what labels a controller's pods carry.
+
+use std::collections::BTreeMap;
+
+use phased::child::{Drift, foreign};
+use phased::compare::Path;
+use phased::fact::{Question, Reply};
+use phased::ladder::Verdict;
+use phased::step::{Apply, Expect};
+use phased::{Live, ObjectId, Step, ownership};
+use serde_json::json;
+
+use super::causes::Cause;
+use super::members::{Members, REVISION_LABEL};
+use super::reason;
+use super::scene::{Scene, Sight};
+use super::tending::Tending;
+
+/// An object as the watch shows it or a live read found it.
+pub(crate) fn known<'a, S: Scene + ?Sized>(scene: &'a S, id: &ObjectId) -> Option<&'a Live> {
+    let observed = scene.observed();
+    observed.object(id).or_else(|| match observed.facts.get(&Question::Object(id.clone())) {
+        Some(Ok(Reply::Object(live))) => live.as_ref(),
+        _ => None,
+    })
+}
+
+/// Asks for the pods and claims of the first `count` ordinals that the watch does not show: they may
+/// be there all the same, under other labels.
+pub(crate) fn ask<S: Members>(tending: &mut Tending<'_, S>, count: u32) {
+    let context = tending.context;
+    for id in (0..count).flat_map(|n| [context.pod_id(n), context.claim_id(n)]) {
+        if let Sight::Unasked(question) = context.sight(&id) {
+            tending.judgement.asks.push(question);
+            tending.judge(Verdict::Asking);
+        }
+    }
+}
+
+/// Whether the pod was made by a StatefulSet for this ordinal and has no controller any more.
+pub(crate) fn is_released(context: &impl Members, ordinal: u32, pod: &Live) -> bool {
+    let claim = context.claim_id(ordinal).name;
+    let volumes = pod.value["spec"]["volumes"].as_array();
+    let mounts = volumes
+        .into_iter()
+        .flatten()
+        .any(|volume| volume["persistentVolumeClaim"]["claimName"] == claim.as_str());
+    pod.controller_owner().is_none() && pod.label(REVISION_LABEL).is_some() && mounts
+}
+
+/// Brings the pods of our own set, and those that it let go, under the labels that `wanted` gives for
+/// their ordinal.
+pub(crate) fn restore_labels<S: Members>(
+    tending: &mut Tending<'_, S>,
+    wanted: impl Fn(u32) -> BTreeMap<String, String>,
+) {
+    let context = tending.context;
+    let Some(set) = context.seen(&context.set_id()) else { return };
+    if foreign(&set, &context.owner()).is_some() {
+        return;
+    }
+    for (ordinal, pod) in context.pods() {
+        let owned = pod.controller_owner().is_some_and(|owner| owner.uid == set.uid());
+        if pod.deletion_time().is_some() || !(owned || is_released(context, ordinal, pod)) {
+            continue;
+        }
+        let labels = wanted(ordinal);
+        if let Some((key, value)) = differing(pod, &labels) {
+            let why = match drift(context, &set, pod, key) {
+                Some(drift) => {
+                    let why = format!("{} differs, set by {}", drift.field, drift.manager);
+                    tending.reverted(&context.pod_id(ordinal), &drift);
+                    why
+                }
+                None => format!("it is to carry {key}={value}"),
+            };
+            label(tending, ordinal, pod, &labels, why);
+        }
+    }
+}
+
+/// The first label that a pod lacks or has with another value.
+pub(crate) fn differing<'a>(
+    pod: &Live,
+    wanted: &'a BTreeMap<String, String>,
+) -> Option<(&'a str, &'a str)> {
+    let all = wanted.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    all.into_iter().find(|(key, value)| pod.label(key) != Some(value))
+}
+
+/// Who changed a label. One that is absent was taken away only if it was ever there: from the
+/// template, or by an earlier write of ours.
+fn drift<S: Members>(context: &S, set: &Live, pod: &Live, key: &str) -> Option<Drift> {
+    let path = ["metadata", "labels", key].iter().fold(Path::default(), |at, name| at.field(name));
+    let template = &set.value["spec"]["template"]["metadata"]["labels"];
+    let mut managers = pod.metadata.managed_fields.iter().flatten();
+    let written = managers.any(|entry| entry.manager.as_deref() == Some(S::MANAGER));
+    if pod.label(key).is_none() && template.get(key).is_none() && !written {
+        return None;
+    }
+    let manager = ownership::holder(pod, &path, &context.owner().manager);
+    Some(Drift {
+        field: path.spelled(&pod.value),
+        manager: manager.unwrap_or_else(|| "unknown".to_owned()),
+    })
+}
+
+fn label<S: Members>(
+    tending: &mut Tending<'_, S>,
+    ordinal: u32,
+    pod: &Live,
+    labels: &BTreeMap<String, String>,
+    why: String,
+) {
+    let id = tending.context.pod_id(ordinal);
+    if let Some(trouble) = tending.context.observed().trouble_of(&id) {
+        tending.refused(trouble);
+        return;
+    }
+    let intent = json!({
+        "apiVersion": id.kind.api_version(),
+        "kind": id.kind.kind,
+        "metadata": {"name": id.name, "namespace": id.namespace, "labels": labels},
+    });
+    let expect = Expect::Uid(pod.uid().to_owned());
+    tending.judgement.steps.push(Step::Apply(Apply { id, intent, expect, why }));
+}
+
+/// Why a pod that has an ordinal's name is of no use to the set: it is not the set's. Whether the
+/// server in it runs does not matter, since the set does not count it and cannot make its own.
+pub(crate) fn stranger(context: &impl Members, ordinal: u32) -> Option<Cause> {
+    let set = context.seen(&context.set_id())?;
+    let pod = context.pod(ordinal).filter(|pod| pod.deletion_time().is_none())?;
+    let name = context.pod_id(ordinal).name;
+    let needed = "has the name that the StatefulSet needs for its own; remove it";
+    let message = match pod.controller_owner() {
+        Some(owner) if owner.uid == set.uid() => return None,
+        Some(owner) if owner.kind == "StatefulSet" && owner.name == context.name() => {
+            let message = format!(
+                "pod {name} belongs to a former StatefulSet (uid {}) and is not gone yet",
+                owner.uid
+            );
+            return Some(Cause::passing(&reason::CHILD_TERMINATING, message));
+        }
+        Some(owner) => format!("pod {name} belongs to {} {} and {needed}", owner.kind, owner.name),
+        None if is_released(context, ordinal, pod) => {
+            let selector = set.value["spec"]["selector"]["matchLabels"].as_object()?;
+            let (key, value) =
+                selector.iter().find(|(key, value)| pod.label(key) != value.as_str())?;
+            let value = value.as_str().unwrap_or_default();
+            format!(
+                "pod {name} is not the StatefulSet's any more, since it does not carry the label \
+                 {key}={value}"
+            )
+        }
+        None => format!("pod {name} was made by somebody else and {needed}"),
+    };
+    Some(Cause::passing(&reason::NAME_CONFLICT, message))
+}
