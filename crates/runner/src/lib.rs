@@ -149,6 +149,7 @@ impl Runner {
         let means = Means {
             server: server.clone(),
             store,
+            selections: Arc::new(self.selections()),
             outside,
             clock: self.environment.clock.clone(),
             random: self.environment.random.clone(),
@@ -194,15 +195,24 @@ impl Runner {
         }
     }
 
-    /// One watch a kind and scope, shared by all controllers.
-    fn kind_watches(&self) -> Vec<KindWatch> {
-        let roots: Vec<KindRef> = self.controllers.iter().map(|c| c.kind()).collect();
+    fn roots(&self) -> Vec<KindRef> {
+        self.controllers.iter().map(|c| c.kind()).collect()
+    }
+
+    /// What is watched of each kind, for all controllers together.
+    fn selections(&self) -> BTreeMap<KindRef, Selection> {
         let mut kinds: BTreeMap<KindRef, Selection> =
-            roots.iter().map(|kind| (*kind, Selection::everything())).collect();
+            self.roots().into_iter().map(|kind| (kind, Selection::everything())).collect();
         for watch in self.controllers.iter().flat_map(|c| c.watches()) {
             kinds.entry(watch.kind).or_default().add(&watch);
         }
         kinds
+    }
+
+    /// One watch a kind and scope, shared by all controllers.
+    fn kind_watches(&self) -> Vec<KindWatch> {
+        let roots = self.roots();
+        self.selections()
             .into_iter()
             .flat_map(|(kind, selection)| {
                 let ownership = match kind.kind {

@@ -3,6 +3,7 @@
 //! Decides nothing about the resource. How a pass ends ([`End`]) becomes the time of the next one
 //! in the driver.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use futures::future::join_all;
 use phased::fact::Fate;
 use phased::step::{Finalizer, Step};
 use phased::{
-    Controller, Live, ObjectId, Observed, Plan, Settings, StepTrouble, Trouble, Wake, controller,
+    Controller, KindRef, Live, ObjectId, Observed, Plan, Settings, StepTrouble, Trouble, Wake,
+    controller,
 };
 
 use crate::api::Server;
@@ -24,6 +26,7 @@ use crate::status::write_status;
 use crate::steps::{Done, Hands};
 use crate::store::Store;
 use crate::trouble::ApiError;
+use crate::watch::Selection;
 
 /// What passes work with, shared by all controllers.
 #[derive(Clone)]
@@ -32,6 +35,8 @@ pub(crate) struct Means {
     pub(crate) server: Server,
     /// What is known of the cluster.
     pub(crate) store: Store,
+    /// What the watches tell of, by kind.
+    pub(crate) selections: Arc<BTreeMap<KindRef, Selection>>,
     /// Facts and actions outside the watched objects.
     pub(crate) outside: Arc<dyn Outside>,
     /// The time.
@@ -44,6 +49,19 @@ pub(crate) struct Means {
     pub(crate) reporter: Reporter,
     /// What the operator was started with.
     pub(crate) settings: Settings,
+}
+
+impl Means {
+    /// Takes in what the server answered about an object. What no watch tells of is not kept, or
+    /// nobody would ever say that it has changed or is gone.
+    pub(crate) fn learn(&self, id: &ObjectId, live: Live) {
+        let told = self.selections.get(&id.kind).is_none_or(|selection| selection.keeps(&live));
+        if told {
+            self.store.put(id, live);
+        } else {
+            self.store.remove(id, live.uid(), crate::store::version(&live));
+        }
+    }
 }
 
 /// How a pass ended.
@@ -282,9 +300,7 @@ impl<C: Controller> Pass<'_, C> {
 /// if no event ever tells of the change.
 pub(crate) async fn refresh(means: &Means, id: &ObjectId) {
     match means.server.get(id).await {
-        Ok(Some(live)) => {
-            means.store.put(id, live);
-        }
+        Ok(Some(live)) => means.learn(id, live),
         Ok(None) => {
             if let Some(known) = means.store.get(id) {
                 means.store.remove(id, known.uid(), crate::store::version(&known));

@@ -57,7 +57,7 @@ impl Hands<'_> {
     }
 
     fn keep(&self, id: &ObjectId, live: &Live) {
-        self.means.store.put(id, live.clone());
+        self.means.learn(id, live.clone());
     }
 
     async fn apply(&self, step: &Apply, root: &Live) -> Result<Done, ApiError> {

@@ -73,7 +73,8 @@ impl Selection {
         }
     }
 
-    fn keeps(&self, live: &phased::Live) -> bool {
+    /// Whether an object is kept.
+    pub fn keeps(&self, live: &phased::Live) -> bool {
         self.all_kept
             || self.kept.iter().any(|selector| {
                 selector.split_once('=').is_some_and(|(key, value)| live.label(key) == Some(value))

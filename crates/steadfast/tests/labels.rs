@@ -127,7 +127,7 @@ fn a_pod_that_was_let_go_goes_with_the_database() {
                 let gone = bench.until(SOON, |_| {
                     bench.database(NAME).is_none() && bench.uid("Pod", "test-db-0").is_empty()
                 });
-                assert!(gone.await, "{policy} {changes:?}: {}", bench.uid("Pod", "test-db-0"));
+                assert!(gone.await, "{policy} {changes:?}: {}", bench.says(NAME));
                 tokio::time::sleep(SOON).await;
                 let claim = bench.uid("PersistentVolumeClaim", "data-test-db-0");
                 assert_eq!(claim.is_empty(), policy == "Delete", "{policy} {changes:?}");
