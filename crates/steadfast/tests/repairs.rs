@@ -337,3 +337,46 @@ fn g_57_a_status_that_was_overwritten_by_hand_is_rebuilt_from_facts() {
         assert!(!operator.ended());
     });
 }
+
+/// What a Secret says besides its password is ours to say: an edit is taken back and told, and the
+/// password stays.
+#[test]
+fn g_58_an_edited_key_that_follows_is_taken_back_and_told() {
+    let keys = [
+        ("test-db-credentials", vec!["database", "host", "jdbc-uri", "port", "uri", "username"]),
+        ("test-db-superuser", vec!["username"]),
+        ("test-db-replication", vec!["username"]),
+    ];
+    simulate(move || async move {
+        let (bench, _operator, pod) = ready_with_rows(40).await;
+        for (name, key) in
+            keys.iter().flat_map(|(name, keys)| keys.iter().map(move |k| (*name, *k)))
+        {
+            for value in [Some("c29tZWJvZHk="), None] {
+                // Beyond the pause after which reverts are forgotten, so that none is a fight.
+                tokio::time::sleep(Duration::from_secs(700)).await;
+                let data = || bench.world.get("Secret", "default", name).map(|s| s["data"].clone());
+                let (before, writes) = (data(), bench.writes().len());
+                let told = bench.world.events("default", NAME).len();
+                let edited = bench.world.edit("Secret", "default", name, |secret| {
+                    let data = secret["data"].as_object_mut().expect("data");
+                    match value {
+                        Some(value) => data.insert(key.to_owned(), json!(value)),
+                        None => data.remove(key),
+                    };
+                });
+                edited.expect("edited");
+                assert!(bench.until(SOON, |_| data() == before).await, "{name} {key} {value:?}");
+                calm().await;
+                assert_eq!(written(&bench, writes), [format!("patch secrets/{name}")]);
+                let events = bench.world.events("default", NAME).split_off(told);
+                let named = events.iter().any(|(reason, message)| {
+                    reason == "EditReverted" && message.contains(name) && message.contains(key)
+                });
+                assert!(named, "{name} {key} {value:?}: {events:#?}");
+            }
+        }
+        bench.settle(NAME).await;
+        assert_eq!(bench.uid("Pod", "test-db-0"), pod, "the pod was restarted");
+    });
+}

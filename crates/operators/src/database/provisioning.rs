@@ -1,6 +1,7 @@
 //! The rungs `Pending`, `Provisioning` and `Configuring`: acceptance, and the children in the order
 //! in which they need each other.
 
+use phased::child::Desired;
 use phased::fact::{Answer, Question, Reply};
 use phased::ladder::{Finding, Judgement, Verdict};
 use phased::step::{Delete, Finalizer};
@@ -12,7 +13,7 @@ use super::context::Tending;
 use super::context::{Context, Sight};
 use super::dependencies::{self, Dependency};
 use super::held::Recorded;
-use super::secrets::{self, Judged};
+use super::secrets::{self, Derived, Judged};
 use super::verify::{self, Heard};
 use super::{FINALIZER, config, growth, names, reason, roles, servers, services, valid};
 use crate::parts::hidden;
@@ -255,12 +256,8 @@ fn await_answer(tending: &mut Tending<'_>, dependency: &Dependency, answer: &Ans
     tending.wait(finding, "DependenciesAnswer", DEPENDENCY_RETRY_SECONDS);
 }
 
-fn provide_role(tending: &mut Tending<'_>, desired: &phased::child::Desired, role: &str) {
-    match tending.child(desired) {
-        Tended::Missing => tending.create(&desired.id, secrets::create_role(desired, role)),
-        Tended::Kept(live) => judge_password(tending, &desired.id, &secrets::judge(&live)),
-        Tended::Held => {}
-    }
+fn provide_role(tending: &mut Tending<'_>, desired: &Desired, role: &str) {
+    provide_secret(tending, desired, secrets::derived_of_role(role));
 }
 
 /// The application's Secret. One that somebody else made is used as it is and never written
@@ -274,11 +271,14 @@ fn provide_credentials(tending: &mut Tending<'_>, blueprint: &Blueprint) {
         judge_password(tending, &desired.id, &secrets::judge(&live));
         return;
     }
+    provide_secret(tending, &desired, secrets::derived(blueprint));
+}
+
+/// A Secret of ours: made once, and its derived keys kept up to date.
+fn provide_secret(tending: &mut Tending<'_>, desired: &Desired, keys: Vec<Derived>) {
     let before = tending.judgement.steps.len();
-    match tending.child(&desired) {
-        Tended::Missing => {
-            tending.create(&desired.id, secrets::create_credentials(&desired, blueprint));
-        }
+    match tending.child(desired) {
+        Tended::Missing => tending.create(&desired.id, secrets::create(desired, &keys)),
         Tended::Kept(live) => {
             // The derived keys are among what we apply, so every write must declare them all: a
             // plain apply would take them away.
@@ -287,9 +287,14 @@ fn provide_credentials(tending: &mut Tending<'_>, blueprint: &Blueprint) {
             let judged = secrets::judge(&live);
             judge_password(tending, &desired.id, &judged);
             let troubled = tending.context.observed.trouble_of(&desired.id).is_some();
-            if judged == Judged::Usable && !troubled {
-                let step = secrets::follow(&live, &desired, blueprint, outdated);
-                tending.judgement.steps.extend(step);
+            if judged == Judged::Usable
+                && !troubled
+                && let Some((step, drifts)) = secrets::follow(&live, desired, keys, outdated)
+            {
+                for drift in &drifts {
+                    tending.reverted(&desired.id, drift);
+                }
+                tending.judgement.steps.push(step);
             }
         }
         Tended::Held => {}

@@ -6,10 +6,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use phased::Live;
-use phased::child::Desired;
+use phased::child::{Desired, Drift};
+use phased::compare::Path;
 use phased::fact::SecretKey;
 use phased::step::{self, CreateOnce, Derive, Generate, Step, TextPiece};
+use phased::{Live, ownership};
 use serde_json::{Value, json};
 
 use super::blueprint::Blueprint;
@@ -67,39 +68,32 @@ fn kept(blueprint: &Blueprint, id: phased::ObjectId) -> Desired {
     blueprint.kept(id, json!({"type": "Opaque", "metadata": {"annotations": annotations}}))
 }
 
-/// Makes the Secret of a role of ours, with a fresh password.
-pub fn create_role(desired: &Desired, role: &str) -> Step {
-    let username = Generate::Text {
-        key: "username".to_owned(),
-        pieces: vec![TextPiece::Plain(role.to_owned())],
-    };
-    create(desired, vec![password(), username])
+/// A key of a Secret that follows from the spec and the password, and its text in parts.
+pub type Derived = (String, Vec<TextPiece>);
+
+/// The keys of the Secret of a role of ours that follow from what it is for.
+pub fn derived_of_role(role: &str) -> Vec<Derived> {
+    vec![("username".to_owned(), vec![TextPiece::Plain(role.to_owned())])]
 }
 
-/// Makes the application's Secret, with a fresh password.
-pub fn create_credentials(desired: &Desired, blueprint: &Blueprint) -> Step {
-    let mut generate = vec![password()];
-    for (key, pieces) in derived(blueprint) {
-        generate.push(Generate::Text { key, pieces });
-    }
-    create(desired, generate)
+/// Makes a Secret with a fresh password and the keys that follow from it.
+pub fn create(desired: &Desired, keys: &[Derived]) -> Step {
+    let texts = keys.iter().cloned().map(|(key, pieces)| Generate::Text { key, pieces });
+    Step::CreateOnce(CreateOnce {
+        id: desired.id.clone(),
+        template: desired.sealed(),
+        generate: [password()].into_iter().chain(texts).collect(),
+        why: "missing".to_owned(),
+    })
 }
 
 fn password() -> Generate {
     Generate::Password { key: PASSWORD_KEY.to_owned(), length: PASSWORD_LENGTH }
 }
 
-fn create(desired: &Desired, generate: Vec<Generate>) -> Step {
-    Step::CreateOnce(CreateOnce {
-        id: desired.id.clone(),
-        template: desired.sealed(),
-        generate,
-        why: "missing".to_owned(),
-    })
-}
-
-/// The keys that follow from the spec and the password, in the order of their names.
-pub fn derived(blueprint: &Blueprint) -> Vec<(String, Vec<TextPiece>)> {
+/// The keys of the application's Secret that follow from the spec and the password, in the order of
+/// their names.
+pub fn derived(blueprint: &Blueprint) -> Vec<Derived> {
     let valid = &blueprint.valid;
     let host = blueprint.names.host(&blueprint.cluster_domain);
     let plain = |text: String| vec![TextPiece::Plain(text)];
@@ -129,35 +123,39 @@ pub fn derived(blueprint: &Blueprint) -> Vec<(String, Vec<TextPiece>)> {
     .into()
 }
 
-/// Brings our own Secret up to date, when its derived keys or (`outdated`) its metadata are not.
+/// Brings our own Secret up to date, when its derived keys or (`outdated`) its metadata are not; and
+/// which of those keys somebody else changed.
 pub fn follow(
     live: &Live,
     desired: &Desired,
-    blueprint: &Blueprint,
+    keys: Vec<Derived>,
     outdated: bool,
-) -> Option<Step> {
+) -> Option<(Step, Vec<Drift>)> {
     let password = utf8(live, PASSWORD_KEY)?;
-    let keys = derived(blueprint);
-    let stale: Vec<&str> = keys
-        .iter()
-        .filter(|(key, pieces)| {
-            let wanted = step::text(pieces, |_| Some(password.clone().into_bytes()));
-            utf8(live, key) != Some(wanted)
-        })
-        .map(|(key, _)| key.as_str())
-        .collect();
+    let is_stale = |(key, pieces): &&Derived| {
+        let wanted = step::text(pieces, |_| Some(password.clone().into_bytes()));
+        utf8(live, key) != Some(wanted)
+    };
+    let stale: Vec<&str> = keys.iter().filter(is_stale).map(|(key, _)| key.as_str()).collect();
     let why = match (stale.is_empty(), outdated) {
         (true, false) => return None,
         (true, true) => "its metadata differ".to_owned(),
         (false, _) => format!("{} to follow the password and the spec", stale.join(", ")),
     };
-    Some(Step::Derive(Derive {
-        id: desired.id.clone(),
-        uid: live.uid().to_owned(),
-        intent: desired.sealed(),
-        keys,
-        why,
-    }))
+    let drifts = stale.into_iter().filter_map(|key| drift(live, key)).collect();
+    let (id, intent) = (desired.id.clone(), desired.sealed());
+    Some((Step::Derive(Derive { id, uid: live.uid().to_owned(), intent, keys, why }), drifts))
+}
+
+/// Who changed a derived key, if it was not the password or the spec that did. A key that is gone was
+/// taken away by somebody of whom nothing is recorded.
+fn drift(live: &Live, key: &str) -> Option<Drift> {
+    let path = Path::default().field("data").field(key);
+    let manager = match live.value.pointer(&format!("/data/{key}")) {
+        Some(_) => ownership::holder(live, &path, super::MANAGER)?,
+        None => "unknown".to_owned(),
+    };
+    Some(Drift { field: path.spelled(&live.value), manager })
 }
 
 /// When the data of a Secret were last written, as its managers tell.
