@@ -144,3 +144,17 @@ fn pg_31_one_claim_that_fails_holds_the_set_back() {
     assert_eq!(sizes(&world), ["20Gi"; 4]);
     assert_eq!(world.phase(), "Ready");
 }
+
+/// While the set is made anew the server runs on, and nothing says that it does not (issue 2).
+#[test]
+fn pg_31_a_growing_primary_is_not_called_unavailable() {
+    let mut world = growing_one();
+    let mut told = Vec::new();
+    for _ in 0..20 {
+        world.pass();
+        told.push(world.condition("Degraded").1);
+        world.roll_out();
+    }
+    assert!(told.iter().any(|reason| reason == "GrowingVolumes"), "{told:?}");
+    assert!(!told.iter().any(|reason| reason == "PrimaryUnavailable"), "{told:?}");
+}

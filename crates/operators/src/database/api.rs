@@ -179,8 +179,8 @@ pub struct Storage {
             "not a quantity; write a number with a unit, such as 10Gi"
         ),
         validation = (
-            "!isQuantity(self) || quantity(self).isGreaterThan(quantity('0'))",
-            "a volume needs a size above 0; write a number with a unit, such as 10Gi"
+            "!isQuantity(self) || quantity(self).compareTo(quantity('100Mi')) >= 0",
+            "a volume needs at least 100Mi; write a number with a unit, such as 10Gi"
         )
     )]
     pub size: String,

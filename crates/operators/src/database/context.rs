@@ -3,8 +3,9 @@
 //! Must not decide; the rungs do.
 
 use k8s_openapi::api::core::v1::Pod;
+use phased::fact::Answer;
 use phased::ladder::Finding;
-use phased::{KindRef, Observed, child};
+use phased::{KindRef, Observed, Question, child};
 
 use super::api::{Database, DatabaseStatus};
 use super::blueprint::Blueprint;
@@ -55,7 +56,11 @@ impl Scene for Context {
 
 impl Members for Context {
     fn cause_in_pod(&self, name: &str, pod: &Pod) -> Option<Cause> {
-        causes::of_pod(name, pod)
+        let cause = causes::of_pod(name, pod)?;
+        if !causes::is_guards(&cause) {
+            return Some(cause);
+        }
+        Some(Cause { finding: self.with_way_out(cause.finding), ..cause })
     }
 }
 
@@ -170,10 +175,34 @@ impl Context {
         }
     }
 
+    /// A finding with the way out in its message, in the words of this resource.
+    pub fn with_way_out(&self, finding: Finding) -> Finding {
+        let way = finding.reason.way_out(&self.observed.root);
+        Finding { message: format!("{}. {way}", finding.message), ..finding }
+    }
+
+    /// The answer to a session: to the second asking, where there was one.
+    pub fn heard(&self, question: &Question) -> Option<&Answer> {
+        let facts = &self.observed.facts;
+        let second = verify::patiently(question).and_then(|second| facts.get(&second));
+        second.or_else(|| facts.get(question))
+    }
+
+    /// What is to be asked for a session to be judged: the question, then, of a server that was
+    /// verified and did not answer, the same once more with patience. `None` when both are answered.
+    pub fn unheard(&self, question: &Question) -> Option<Question> {
+        let facts = &self.observed.facts;
+        let Some(answer) = facts.get(question) else { return Some(question.clone()) };
+        let verified = self.status.ready == Some(true)
+            && self.status.observed_generation == self.observed.root.metadata.generation;
+        let second = verify::patiently(question).filter(|_| verified && verify::is_late(answer));
+        second.filter(|second| !facts.contains_key(second))
+    }
+
     /// What the superuser found in a server that is ours.
     pub fn inspection(&self) -> Option<Inspection> {
         let blueprint = self.blueprint.as_ref()?;
-        let answer = self.observed.facts.get(&self.target()?.inspect())?;
+        let answer = self.heard(&self.target()?.inspect())?;
         let Heard::Clear(found) = verify::inspected(answer) else { return None };
         verifying::recognise(blueprint, &found.identity).is_ok().then_some(found)
     }
@@ -182,8 +211,9 @@ impl Context {
     /// first verifies it also forbids another bootstrap.
     fn learn_identifier(&mut self) {
         let Some(target) = self.target() else { return };
-        let Some(answer) = self.observed.facts.get(&target.probe()) else { return };
-        let Heard::Clear(evidence) = verify::probed(answer) else { return };
+        let Some(Heard::Clear(evidence)) = self.heard(&target.probe()).map(verify::probed) else {
+            return;
+        };
         let Some(blueprint) = &mut self.blueprint else { return };
         let ours = evidence.identity.resource.as_deref() == Some(blueprint.identity.as_str());
         if ours && blueprint.may_bootstrap() {

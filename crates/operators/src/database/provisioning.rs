@@ -183,14 +183,14 @@ fn withheld(context: &Context, answer: &Answer) -> Option<Finding> {
     let why = match verify::inspected(answer) {
         Heard::Clear(_) => return None,
         Heard::Refused(finding) if finding.reason == refused => finding.message,
-        _ if told => format!("the server last refused the superuser. {}", refused.remedy),
+        _ if told => "the server last refused the superuser".to_owned(),
         _ => return None,
     };
     let message = format!(
         "{} does not exist, and no new password is made, since it could not be put in force: {why}",
         context.names.credentials_secret()
     );
-    Some(Finding::new(refused, message))
+    Some(context.with_way_out(Finding::new(refused, message)))
 }
 
 /// `Configuring`: the Services.

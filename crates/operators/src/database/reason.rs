@@ -92,7 +92,7 @@ declare! {
         "Passes by itself.";
     SUPERUSER_LOGIN_FAILED = "SuperuserLoginFailed",
         "The server refuses the superuser's password that the Secret holds. The application may go on, but nothing can be put right inside the server, and no new password is made for the application.",
-        "Restore the Secret <name>-superuser; or set the role's password to the Secret's over the local socket: kubectl exec -it <pod> -- psql -U postgres -c '\\password'.";
+        "Restore the Secret <name>-superuser; or set the role's password to the Secret's over the local socket: kubectl exec -it -n <namespace> <name>-0 -- psql -U postgres -c '\\password'.";
     PASSWORD_NOT_CHECKED = "PasswordNotChecked",
         "The server let a wrong password in: host authentication is not in force.",
         "Use an image that honours the arguments config_file and hba_file.";

@@ -49,7 +49,7 @@ pub fn actions(
 
 fn role(context: &Context, target: &Target, found: &Replication) -> Option<Action> {
     let password = secrets::replication_password(&context.names);
-    let login = context.observed.facts.get(&target.replication_login());
+    let login = context.heard(&target.replication_login());
     let role = secrets::REPLICATION_ROLE;
     match found.role {
         None => {

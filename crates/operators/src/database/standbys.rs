@@ -65,7 +65,7 @@ pub fn tend(tending: &mut Tending<'_>, blueprint: &Blueprint, target: &Target) {
     let context = tending.context;
     let Some(found) = context.inspection() else {
         // That the superuser is refused is told already, and is why nothing is known.
-        let answer = context.observed.facts.get(&target.inspect());
+        let answer = context.heard(&target.inspect());
         let refused = answer.is_some_and(|a| verify::superuser_refused(a).is_some());
         if !blueprint.standbys().is_empty() && !refused {
             lack(tending, "the primary cannot be asked about its standbys".to_owned());
@@ -147,7 +147,7 @@ fn stand(
     if !is_up(pod) {
         return lacking(told(context, blueprint, ordinal, format!("pod {name} is not ready")));
     }
-    let answer = context.observed.facts.get(&target.standby(ordinal)).map(stream::told);
+    let answer = context.heard(&target.standby(ordinal)).map(stream::told);
     follow(context, blueprint, found, (ordinal, pod), answer)
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use phased::Live;
 use phased::condition::{self, Truth, Wanted, whole_second};
-use phased::ladder::{Climb, Finding};
+use phased::ladder::{Climb, Finding, Verdict};
 use phased::plan::StatusWrite;
 use phased::retry;
 use serde_json::json;
@@ -18,7 +18,7 @@ use super::names::PORT;
 use super::phases::LADDER;
 use super::verify::{self, Evidence, Heard};
 use super::{deploying, growth, labels, reason};
-use crate::parts::members::Members;
+use crate::parts::members::{Members, is_ready_live};
 use crate::parts::scene::Scene;
 use crate::parts::stored::{self, wanted};
 use crate::parts::{course, reverts};
@@ -115,7 +115,7 @@ fn record(
 
 /// What the application's session found, if it was ours.
 fn evidence(context: &Context) -> Option<Evidence> {
-    let answer = context.observed.facts.get(&context.target()?.probe())?;
+    let answer = context.heard(&context.target()?.probe())?;
     let Heard::Clear(evidence) = verify::probed(answer) else { return None };
     let identity = &context.blueprint.as_ref()?.identity;
     (evidence.identity.resource.as_ref() == Some(identity)).then_some(evidence)
@@ -205,6 +205,8 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
         } else if finding.reason == &reason::STANDBY_UNAVAILABLE {
             let message = "not served yet; its standbys are awaited";
             wanted("Degraded", Truth::False, &reason::NOT_YET_SERVING, message)
+        } else if after.system_identifier.is_some() && runs(context, climb) {
+            wanted("Degraded", Truth::True, finding.reason, &finding.message)
         } else if after.system_identifier.is_some() {
             let message = format!("{}: {}", finding.reason.name, finding.message);
             wanted("Degraded", Truth::True, &reason::PRIMARY_UNAVAILABLE, &message)
@@ -242,6 +244,13 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
         return wanted("Degraded", Truth::True, &reason::MANAGERS_FIGHT, &message);
     }
     wanted("Degraded", Truth::False, &reason::ALL_CHECKS_PASSED, "nothing is lacking")
+}
+
+/// Whether the primary runs as far as its pod tells, and nothing was found against the server: what
+/// is not in force then is something else.
+fn runs(context: &Context, climb: &Climb) -> bool {
+    let asked = phase_of(climb.phase) == Phase::Verifying && climb.verdict != Verdict::Done;
+    !asked && context.pod(0).is_some_and(|pod| pod.deletion_time().is_none() && is_ready_live(pod))
 }
 
 /// The write, when the stored status is not already this one.

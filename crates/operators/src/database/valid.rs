@@ -188,15 +188,20 @@ pub fn identifier_refusal(name: &str, reserved: &[&str]) -> Option<String> {
     None
 }
 
+/// What an empty database with its write-ahead log takes, and a little more. An amount below that is a
+/// slip of the pen: `500m` is half a byte.
+const SMALLEST: &str = "100Mi";
+
 fn size_refusal(size: &str) -> Option<String> {
-    let zero = "0".parse::<Quantity>().ok()?;
+    let smallest = SMALLEST.parse::<Quantity>().ok()?;
     match size.parse::<Quantity>() {
         Err(_) => {
             Some(format!("{size:?} is not a quantity; write a number with a unit, such as 10Gi"))
         }
-        Ok(amount) if amount <= zero => {
-            Some(format!("{size:?} must be above 0; write a number with a unit, such as 10Gi"))
-        }
+        Ok(amount) if amount < smallest => Some(format!(
+            "{size:?} is less than {SMALLEST}, which an empty database takes; write a number with a \
+             unit, such as 10Gi"
+        )),
         Ok(_) => None,
     }
 }

@@ -21,6 +21,21 @@ const COLLATION_MAJOR: u32 = 15;
 /// Bound on connecting and on each statement, in seconds.
 const TIMEOUT_SECONDS: u32 = 5;
 
+/// The same where a server that was verified a moment ago does not answer in time.
+const PATIENT_TIMEOUT_SECONDS: u32 = 15;
+
+/// The same question, asked with more patience: one slow answer is no outage.
+pub fn patiently(question: &Question) -> Option<Question> {
+    let Question::Sql(request) = question else { return None };
+    Some(Question::Sql(SqlRequest { timeout_seconds: PATIENT_TIMEOUT_SECONDS, ..request.clone() }))
+}
+
+/// Whether a session did not come to an end for a reason that may have passed already.
+pub fn is_late(answer: &Answer) -> bool {
+    let no_password = matches!(answer, Ok(Reply::Sql(SqlOutcome::NoPassword { .. })));
+    !no_password && matches!(probed(answer), Heard::Later(_))
+}
+
 /// Whom to ask, and about what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -261,9 +276,8 @@ pub fn inspected(answer: &Answer) -> Heard<Inspection> {
 }
 
 fn superuser_failed(said: &str) -> Finding {
-    let reason = &reason::SUPERUSER_LOGIN_FAILED;
-    let message = format!("the server does not let the superuser in: {said}. {}", reason.remedy);
-    Finding::new(reason, message)
+    let message = format!("the server does not let the superuser in: {said}");
+    Finding::new(&reason::SUPERUSER_LOGIN_FAILED, message)
 }
 
 fn outcome(answer: &Answer) -> Result<&SqlOutcome, Finding> {

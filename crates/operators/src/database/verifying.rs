@@ -27,16 +27,16 @@ pub fn verify(context: &Context) -> Judgement {
     let (Some(blueprint), Some(target)) = (&context.blueprint, context.target()) else {
         return tending.judgement;
     };
-    let facts = &context.observed.facts;
     let questions = [target.probe(), target.wrong_password(), target.inspect()];
     let also = standbys::questions(context, blueprint, &target);
-    let open: Vec<Question> =
-        questions.iter().chain(&also).filter(|q| !facts.contains_key(*q)).cloned().collect();
+    let all = questions.iter().chain(&also);
+    let open: Vec<Question> = all.filter_map(|question| context.unheard(question)).collect();
     if !open.is_empty() {
         ask(&mut tending, open);
         return tending.judgement;
     }
-    let [Some(probed), Some(refused), Some(inspected)] = questions.each_ref().map(|q| facts.get(q))
+    let [Some(probed), Some(refused), Some(inspected)] =
+        questions.each_ref().map(|q| context.heard(q))
     else {
         return tending.judgement;
     };
@@ -47,7 +47,7 @@ pub fn verify(context: &Context) -> Judgement {
             Ok(()) => {
                 hear_refusal(&mut tending, verify::wrongly_let_in(refused));
                 if let Some(finding) = verify::superuser_refused(inspected) {
-                    tending.note(None, finding);
+                    tending.note(None, context.with_way_out(finding));
                 }
                 note_collation(&mut tending, &target, &evidence);
                 if tending.judgement.verdict == Verdict::Done {
@@ -177,7 +177,7 @@ fn note_collation(tending: &mut Tending<'_>, target: &Target, evidence: &Evidenc
 /// Looks around as the superuser, then acts on what is missing.
 fn mend(tending: &mut Tending<'_>, blueprint: &Blueprint, target: &Target, lacking: &str) {
     let inspect = target.inspect();
-    let Some(answer) = tending.context.observed.facts.get(&inspect) else {
+    let Some(answer) = tending.context.heard(&inspect) else {
         ask(tending, [inspect]);
         return;
     };
@@ -186,15 +186,18 @@ fn mend(tending: &mut Tending<'_>, blueprint: &Blueprint, target: &Target, lacki
             Err(objection) => object(tending, objection),
             Ok(()) if is_gone(blueprint, &found) => {
                 let message = format!(
-                    "database {:?} existed and is gone; it is never made anew by itself. {}",
-                    target.database,
-                    reason::DATA_MISSING.remedy
+                    "database {:?} existed and is gone; it is never made anew by itself",
+                    target.database
                 );
-                tending.judge(Verdict::Failed(Finding::new(&reason::DATA_MISSING, message)));
+                let finding = Finding::new(&reason::DATA_MISSING, message);
+                tending.judge(Verdict::Failed(tending.context.with_way_out(finding)));
             }
             Ok(()) => act(tending, target, &found, lacking),
         },
         Heard::Later(finding) => later(tending, finding),
+        Heard::Refused(finding) if finding.reason == &reason::SUPERUSER_LOGIN_FAILED => {
+            tending.judge(Verdict::Failed(tending.context.with_way_out(finding)));
+        }
         Heard::Refused(finding) => tending.judge(Verdict::Failed(finding)),
         Heard::Lacking(code) => {
             let message = format!("the superuser's session ended with {code}");

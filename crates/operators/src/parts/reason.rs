@@ -38,7 +38,7 @@ declare! {
         "Remove the annotation.";
     NAME_CONFLICT = "NameConflict",
         "A name that this resource needs belongs to somebody else; that object is never touched.",
-        "Hand the object over with the labels app.kubernetes.io/managed-by=steadfast and app.kubernetes.io/instance=<name of the resource>, which also brings one of our own back whose labels were changed; or give the resource another name, or remove the object if nobody needs what it holds.";
+        "Hand the object over with the labels app.kubernetes.io/managed-by=steadfast and app.kubernetes.io/instance=<name>, which also brings one of our own back whose labels were changed; or give the resource another name, or remove the object if nobody needs what it holds.";
     READ_FAILED = "ReadFailed",
         "Something could not be read. A failed read is never taken for absence, so nothing was decided on it.",
         "Passes when the read succeeds; the message says what the API server answered.";
