@@ -14,7 +14,7 @@ use super::names::Names;
 use super::record::Records;
 use super::valid::{self, Refusal};
 use super::verify::{self, Heard, Inspection, Target};
-use super::{causes, config, labels, services, verifying};
+use super::{causes, config, deploying, labels, servers, services, verifying};
 use crate::parts::causes::Cause;
 use crate::parts::hidden;
 use crate::parts::members::Members;
@@ -128,11 +128,12 @@ impl Context {
         let uid = self.observed.root.uid().to_owned();
         let identifier = self.status.system_identifier.clone();
         let accepted = self.observed.root.annotation(labels::ACCEPT_DATA_LOSS_ANNOTATION);
-        Blueprint {
+        let wanted = valid.replicas;
+        let blueprint = Blueprint {
             names: self.names.clone(),
-            count: self.count(valid.replicas),
-            several: valid.replicas > 1 || self.pods().any(|(ordinal, _)| ordinal > 0),
-            reseed: (1..valid.replicas)
+            count: wanted.min(self.count_now(wanted)),
+            several: wanted > 1 || self.pods().any(|(ordinal, _)| ordinal > 0),
+            reseed: (1..wanted)
                 .filter_map(|n| Some((n, records.kept(&config::reseed_key(n))?)))
                 .collect(),
             growth,
@@ -143,20 +144,39 @@ impl Context {
             identifier,
             template_uid: recorded.template_uid.unwrap_or_else(|| uid.clone()),
             uid,
+        };
+        if self.may_add_servers(&blueprint) {
+            Blueprint { count: wanted, ..blueprint }
+        } else {
+            blueprint
         }
     }
 
-    /// How many servers the StatefulSet is to have now. No standby is added before the client Service,
-    /// if there is one, leads to the primary alone.
-    fn count(&self, wanted: u32) -> u32 {
-        let set = self.stateful_set().and_then(|set| set.spec?.replicas);
+    /// How many servers there are: by the StatefulSet; by the pods that it left behind; by what is
+    /// wanted, where there is nothing yet.
+    fn count_now(&self, wanted: u32) -> u32 {
+        let set = self.stateful_set().map(|set| set.spec.and_then(|s| s.replicas).unwrap_or(1));
+        let left = self.pods().map(|(ordinal, _)| ordinal + 1).max();
+        let by_set = set.map(|count| u32::try_from(count).unwrap_or(1).max(1));
+        by_set.or(left).unwrap_or(wanted)
+    }
+
+    /// Whether servers may be added. Not before the client Service, if there is one, leads to the
+    /// primary alone. And not before the primary runs the template that is to be in force: a set adds
+    /// servers before it rolls those that are there, and waits for each; a new standby in turn may wait
+    /// for what only the primary's new template brings.
+    fn may_add_servers(&self, blueprint: &Blueprint) -> bool {
+        let set = self.stateful_set();
         let apart = match self.sight(&self.names.client_service()) {
             Sight::Seen(service) => services::tells_roles_apart(&service),
             Sight::Absent => true,
             Sight::Unasked(_) | Sight::Unread(_) => set.is_none(),
         };
-        let now = set.and_then(|count| u32::try_from(count).ok()).unwrap_or(1).max(1);
-        if apart { wanted } else { wanted.min(now) }
+        apart
+            && match &set {
+                Some(set) => deploying::primary_runs(self, blueprint, set),
+                None => self.pod(0).is_none_or(|pod| servers::is_made_from(pod, blueprint)),
+            }
     }
 
     /// A standby whose slot the primary gave up can never catch up: the very pass that sees it asks

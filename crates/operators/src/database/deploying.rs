@@ -14,7 +14,7 @@ use super::blueprint::Blueprint;
 use super::causes::Cause;
 use super::context::Tending;
 use super::context::{Context, Sight};
-use super::{reason, roles, servers};
+use super::{reason, replication, roles, servers};
 use crate::parts::hidden;
 use crate::parts::members::{self, Members, REVISION_LABEL, is_ready};
 use crate::parts::scene::Scene;
@@ -46,10 +46,13 @@ pub fn deploy(context: &Context) -> Judgement {
     }
     match progress(context, &set) {
         None => await_pod(&mut tending),
-        Some(_) if primary_runs(context, blueprint, &set) => {
+        Some(_) if has_standbys(blueprint, &set) && primary_runs(context, blueprint, &set) => {
             replace_blocking_pod(&mut tending, &set)
         }
-        Some((progress, message)) => stalled(&mut tending, &set, &progress, &message),
+        Some((progress, message)) => {
+            stalled(&mut tending, &set, &progress, &message);
+            replication::prepare(&mut tending, blueprint);
+        }
     }
     tending.judgement
 }
@@ -68,16 +71,16 @@ fn is_written(context: &Context, blueprint: &Blueprint, set: &StatefulSet) -> bo
             && count.is_some_and(|count| current(&Blueprint { count, ..blueprint.clone() }))
 }
 
+/// Whether there are standbys; those that are gone may still be counted.
+fn has_standbys(blueprint: &Blueprint, set: &StatefulSet) -> bool {
+    blueprint.several || set.status.as_ref().is_some_and(|status| status.replicas > 1)
+}
+
 /// Whether the primary runs the template as it is now, whatever the standbys do. A generation that
 /// the set's controller has not looked at yet can then only be about their number.
-fn primary_runs(context: &Context, blueprint: &Blueprint, set: &StatefulSet) -> bool {
+pub(super) fn primary_runs(context: &Context, blueprint: &Blueprint, set: &StatefulSet) -> bool {
     let Some(live) = context.pod(0) else { return false };
     let status = set.status.as_ref();
-    // Standbys that are gone may still be counted.
-    let several = blueprint.several || status.is_some_and(|s| i64::from(s.replicas) > 1);
-    if !several {
-        return false;
-    }
     let seen = status.and_then(|s| s.observed_generation) >= set.metadata.generation;
     let update = status.and_then(|s| s.update_revision.as_deref());
     let superseded = seen && live.label(REVISION_LABEL) != update;

@@ -102,8 +102,11 @@ static RUNGS: &[Rung<Context>] = &[
         doc: RungDoc {
             phase: "Deploying",
             leaves_when: "the StatefulSet's own status says so for the generation that was written: observedGeneration current, updated, ready and wanted replicas equal, revisions equal; with standbys, the primary's pod is ready, carries its role and is made from the template that was written",
-            effects: &["a pod of a superseded revision that blocks the rollout is deleted once"],
-            gates: &["RolledOut"],
+            effects: &[
+                "a pod of a superseded revision that blocks the rollout is deleted once",
+                "create-replication-role, set-replication-password, create-slot, drop-slot, while a standby of the rollout is not ready and the primary is",
+            ],
+            gates: &["RolledOut", "PrimaryAnswers"],
             reasons: &[
                 &reason::ROLLOUT_WAITING,
                 &reason::ROLLING_OUT,
@@ -145,7 +148,13 @@ static RUNGS: &[Rung<Context>] = &[
                 "drop-slot",
                 "the pod of a standby is deleted when a fresh start or copy helps",
             ],
-            gates: &["ServerAnswers", "ServerReady", "StandbysStream", "Writable"],
+            gates: &[
+                "ServerAnswers",
+                "ServerReady",
+                "PrimaryAnswers",
+                "StandbysStream",
+                "Writable",
+            ],
             reasons: &[
                 &reason::PREPARING_DATABASE,
                 &reason::SERVER_UNREACHABLE,

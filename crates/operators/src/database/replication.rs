@@ -3,19 +3,55 @@
 //! As with [`super::remedy`], each action is decided anew on what the next look finds.
 
 use phased::fact::SqlText;
+use phased::ladder::Verdict;
 use phased::step::{Action, Request};
+use phased::{Question, Step, Wake};
 
 use super::blueprint::Blueprint;
-use super::context::Context;
+use super::context::{Context, Tending};
 use super::stream::{self, Replication};
 use super::verify::Target;
-use super::{names, remedy, secrets, sql};
+use super::{names, secrets, sql, standbys};
 
 use crate::parts::members::Members;
 
 /// Names of the actions, by which their trouble is told from that of others.
 pub const ACTIONS: [&str; 4] =
     ["create-replication-role", "set-replication-password", "create-slot", "drop-slot"];
+
+/// Gate of these actions: the primary's pod is ready, and the server proved by its identity that it is
+/// this Database's. Unlike [`super::remedy::GATE`] it does not ask for a finished roll, which may be
+/// waiting for a standby that cannot start without them.
+pub const GATE: &str = "PrimaryAnswers";
+
+/// Makes what standbys start from, the role with its password and the slots, although the primary is
+/// not verified: while its StatefulSet rolls, a standby that cannot start for want of them holds the
+/// roll up before the primary, which then is never verified.
+pub fn prepare(tending: &mut Tending<'_>, blueprint: &Blueprint) {
+    let context = tending.context;
+    let waits = |n: u32| context.pod(n).is_some_and(|pod| !standbys::is_up(pod));
+    let serves = !blueprint.may_bootstrap() && context.pod(0).is_some_and(standbys::is_up);
+    let Some(target) = context.target() else { return };
+    if !serves || !blueprint.standbys().any(waits) || standbys::trouble(context).is_some() {
+        return;
+    }
+    let facts = &context.observed.facts;
+    let questions = [target.inspect(), target.replication_login()];
+    let open = questions.into_iter().filter(|question| !facts.contains_key(question));
+    let open: Vec<Question> = open.collect();
+    if !open.is_empty() {
+        tending.judgement.asks.extend(open);
+        tending.judge(Verdict::Asking);
+        return;
+    }
+    // A server that cannot be asked is told of by the rung itself.
+    let Some(found) = context.inspection() else { return };
+    let actions = actions(context, blueprint, &target, &found.replication);
+    if !actions.is_empty() {
+        tending.judgement.wake = Wake::Now;
+    }
+    tending.judgement.steps.extend(actions.into_iter().map(Step::Act));
+}
 
 /// The actions that what was found asks for.
 pub fn actions(
@@ -70,5 +106,5 @@ fn drop_slot(target: &Target, ordinal: u32, why: &str) -> Action {
 }
 
 fn action(target: &Target, name: &'static str, why: String, statement: SqlText) -> Action {
-    Action { name, gate: remedy::GATE, request: Request::Sql(target.change(vec![statement])), why }
+    Action { name, gate: GATE, request: Request::Sql(target.change(vec![statement])), why }
 }

@@ -56,7 +56,8 @@ fn events(context: &Context, blueprint: &Blueprint) -> Option<Question> {
     if down.is_empty() { None } else { stall::question(context, &down) }
 }
 
-fn is_up(pod: &Live) -> bool {
+/// Whether a pod is ready and stays.
+pub(super) fn is_up(pod: &Live) -> bool {
     pod.deletion_time().is_none() && pod.read::<Pod>().is_ok_and(|pod| is_ready(&pod))
 }
 
@@ -116,7 +117,7 @@ fn lack(tending: &mut Tending<'_>, message: String) {
 }
 
 /// An action about standbys that met trouble in this pass.
-fn trouble(context: &Context) -> Option<&StepTrouble> {
+pub(super) fn trouble(context: &Context) -> Option<&StepTrouble> {
     let resource = super::resource_id(&context.names);
     let ours = |trouble: &&StepTrouble| {
         trouble.id == resource && replication::ACTIONS.contains(&trouble.verb.as_str())

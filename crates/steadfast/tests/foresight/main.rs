@@ -118,3 +118,25 @@ fn every_write_that_a_plan_sends_is_a_dry_run() {
     assert_eq!(plain, [""; 0], "writes without dryRun=All");
     assert_eq!(before, after, "nothing in the cluster changed");
 }
+
+/// Seed 104, edit 243: the roll stood still, since a new standby waited for the primary's turn.
+#[test]
+fn more_servers_and_another_template_in_one_edit_come_out_as_foreseen() {
+    let misses = simulate(|| async {
+        let mut trial = Trial::begin(9).await;
+        let mut misses = Vec::new();
+        for (replicas, weight) in [(3, 5), (2, 6), (3, 7)] {
+            let mut after = trial.manifest.clone();
+            after["spec"]["replicas"] = replicas.into();
+            after["spec"]["podTemplate"]["affinity"] = serde_json::json!({"podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight,
+                    "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname",
+                        "labelSelector": {"matchLabels": {"team": "blue"}}}}]}});
+            let (verdict, ..) = trial.edit(&after, &format!("{replicas} servers, moved")).await;
+            misses.extend(verdict.miss);
+            trial.manifest = after;
+        }
+        misses
+    });
+    assert_eq!(misses, [""; 0]);
+}
