@@ -21,6 +21,7 @@
 
 pub mod apply;
 mod carry;
+pub mod cause;
 pub mod change;
 pub mod child;
 pub mod consequence;

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::cause::{self, Cause};
 use crate::schema;
 
 /// A mistake, and what to do.
@@ -42,6 +43,8 @@ pub struct Refusal {
     pub reason: String,
     /// The server's sentence.
     pub message: String,
+    /// What it lists as causes, if it does.
+    pub causes: Vec<Cause>,
 }
 
 /// Whom a request was about.
@@ -99,10 +102,15 @@ pub fn of(refusal: &Refusal, about: &About<'_>) -> Mistake {
             format!("{}: {}", about.resource, conflict(message)),
             "Leave these fields to their manager, or take them over with --force-conflicts.",
         ),
-        400 | 403 | 422 => Mistake::new(
-            format!("{}: {}", about.resource, invalid(message)),
-            "Correct the manifest and plan again.",
-        ),
+        400 | 403 | 422 => {
+            let (words, unchecked) = cause::told(&refusal.causes, message);
+            let next = if unchecked {
+                "Correct the manifest and plan again; other rules are checked then."
+            } else {
+                "Correct the manifest and plan again."
+            };
+            Mistake::new(format!("{}: {words}", about.resource), next)
+        }
         code => Mistake::new(
             format!("The API server cannot answer now (HTTP {code}): {message}"),
             "Try again in a moment.",
@@ -125,25 +133,6 @@ fn unknown_field(message: &str, about: &About<'_>) -> Mistake {
         }
     };
     Mistake::new(format!("{}: there is no field {field}.", about.resource), next)
-}
-
-/// The causes of a refusal, without the server's preamble.
-fn invalid(message: &str) -> String {
-    let causes = message.split_once(" is invalid: ").map_or(message, |(_, causes)| causes);
-    let causes = causes.trim_start_matches('[').trim_end_matches(']');
-    // `spec.x: Invalid value: "y": the rule's own words`; a rule of the whole names no field.
-    let words = causes.split_once("Invalid value: ").and_then(|(path, rest)| {
-        let at = path.trim_end_matches(": ");
-        let told = match rest.strip_prefix('"') {
-            Some(quoted) => quoted.split_once("\": ").map(|(_, told)| told)?,
-            None if at == "<nil>" => rest,
-            None => rest.split_once(": ").map_or(rest, |(_, told)| told),
-        };
-        let one = !rest.contains("Invalid value");
-        let named = at == "<nil>" || told.contains(at);
-        one.then(|| if named { told.to_owned() } else { format!("{at}: {told}") })
-    });
-    words.unwrap_or_else(|| causes.to_owned())
 }
 
 fn conflict(message: &str) -> String {
@@ -172,8 +161,7 @@ mod tests {
             verb: "patch databases.database.example.com",
             schema: &schema,
         };
-        of(&Refusal { code, reason: String::new(), message: message.to_owned() }, &about)
-            .to_string()
+        of(&Refusal { code, message: message.to_owned(), ..Refusal::default() }, &about).to_string()
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use foresight::cause::Cause;
 use foresight::mistake::{self, Mistake, Refusal};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use runner::clock::{Clock, SystemClock};
@@ -123,10 +124,16 @@ impl Link {
                 code: status.code,
                 reason: status.reason.clone(),
                 message: status.message.clone(),
+                causes: causes(&status),
             }),
             other => Err(self.silent(&root_cause(&other))),
         }
     }
+}
+
+fn causes(status: &kube::core::Status) -> Vec<Cause> {
+    let listed = status.details.iter().flat_map(|details| &details.causes);
+    listed.map(|cause| Cause::new(cause.field.clone(), cause.message.clone())).collect()
 }
 
 async fn config(access: &Access) -> Result<kube::Config, String> {
