@@ -90,6 +90,21 @@ pub fn all(course: &Course) -> Vec<Child> {
     children
 }
 
+/// Children of a paused resource: what would become of each is held.
+pub(crate) fn held(children: Vec<Child>) -> Vec<Child> {
+    let hold = |child: Child| {
+        let doing = match child.fate {
+            Fate::Create => "it would be created",
+            Fate::Change => "it would be changed",
+            Fate::Delete => "it would be deleted",
+            Fate::Hold | Fate::Unchanged => return child,
+        };
+        let why = if child.why.is_empty() { String::new() } else { format!(" ({})", child.why) };
+        Child { fate: Fate::Hold, why: format!("{doing}{why}"), ..child }
+    };
+    children.into_iter().map(hold).collect()
+}
+
 fn nothing() -> Child {
     Child {
         fate: Fate::Unchanged,

@@ -33,14 +33,17 @@ pub struct Course {
     pub stage: Stage,
     /// What the last plan says of what is not done.
     pub notes: Vec<Note>,
+    /// Whether the resource is paused: what is played is what follows once the pause is lifted.
+    pub paused: bool,
     passes: usize,
     idle: usize,
 }
 
 impl Course {
-    /// A course from where the stage stands.
-    pub fn new(stage: Stage) -> Self {
-        Self { stage, notes: Vec::new(), passes: 0, idle: 0 }
+    /// A course from where the stage stands, or would stand without a pause.
+    pub fn new(mut stage: Stage) -> Self {
+        let paused = stage.lift_pause();
+        Self { stage, notes: Vec::new(), paused, passes: 0, idle: 0 }
     }
 
     /// Goes on until something must be read, or the end.

@@ -3,16 +3,20 @@
 //! From a snapshot with live facts of the cluster. What only the operator can ask (SQL, dependencies)
 //! is not asked: there its own last word counts, from the status. Must not guess.
 
+mod standing;
+mod unasked;
+
 use jiff::Timestamp;
-use phased::fact::{Fate, Question};
+use phased::fact::Question;
 use phased::ladder::{LadderDoc, Verdict};
-use phased::{Live, Plan, Trouble, Wake};
+use phased::pause::PAUSED_ANNOTATION;
+use phased::{Live, Plan, Wake};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::forecast::{Said, said, text_at};
+use crate::forecast::{Said, text_at};
 use crate::history::{self, Moment};
-use crate::next::{ask_line, step_line, subject_of};
+use crate::next::{ask_line, step_line};
 use crate::overdue::{self, Overdue};
 use crate::pod;
 use crate::stage::{Progress, Stage};
@@ -72,6 +76,12 @@ pub struct Explanation {
     pub met: Vec<Met>,
     /// What does not.
     pub unmet: Vec<Said>,
+    /// What a resource lacks although it is Ready: its condition `Degraded`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<Said>,
+    /// Of a paused resource: what would be done without the pause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Vec<String>>,
     /// The gate that is shut.
     pub gate: Option<String>,
     /// When waiting becomes a failure.
@@ -102,36 +112,17 @@ pub fn explain(stage: &mut Stage, events: &[Live]) -> Progress<Explanation> {
     let mut plan = decision.plan;
     if !open.is_empty() {
         // Without their answers: only times are taken from this plan.
-        match unheard(stage, &open) {
+        match unasked::unheard(stage, &open) {
             Progress::Needs(questions) => return Progress::Needs(questions),
             Progress::Done(without) => plan = without,
         }
     }
-    let view = View { stage, plan, open, events, ladder: stage.subject.ladder() };
+    let held = match unasked::held(stage) {
+        Progress::Needs(questions) => return Progress::Needs(questions),
+        Progress::Done(held) => held,
+    };
+    let view = View { stage, plan, open, held, events, ladder: stage.subject.ladder() };
     Progress::Done(view.explanation())
-}
-
-/// The plan of a world in which nobody answers.
-fn unheard(stage: &mut Stage, open: &[Question]) -> Progress<Plan> {
-    let mut open = open.to_vec();
-    for _ in 0..Plan::ROUNDS {
-        for question in open {
-            let trouble = Trouble {
-                fate: Fate::WorldMayHeal,
-                reason: "NotAsked".to_owned(),
-                message: "not asked from here".to_owned(),
-            };
-            stage.tell(question, Err(trouble));
-        }
-        match stage.decide() {
-            Progress::Needs(questions) => return Progress::Needs(questions),
-            Progress::Done(decision) if decision.open.is_empty() => {
-                return Progress::Done(decision.plan);
-            }
-            Progress::Done(decision) => open = decision.open,
-        }
-    }
-    Progress::Done(Plan::idle())
 }
 
 /// What an explanation is made from.
@@ -140,6 +131,8 @@ struct View<'a> {
     plan: Plan,
     /// Questions that only the operator can ask.
     open: Vec<Question>,
+    /// What a pause holds.
+    held: Option<Vec<String>>,
     events: &'a [Live],
     ladder: LadderDoc,
 }
@@ -158,6 +151,7 @@ impl View<'_> {
         let waiting = self.waiting().filter(|_| !is_ready);
         let deadline = waiting.and_then(|(_, deadline)| deadline);
         let unmet = if is_ready { Vec::new() } else { self.unmet() };
+        let lacks = self.lacks().filter(|_| is_ready);
         Explanation {
             resource: named(&self.stage.resource()),
             phase: text_at(status, "/phase"),
@@ -170,14 +164,29 @@ impl View<'_> {
             overdue: overdue::find(root, &self.plan, self.open.is_empty(), deadline, now),
             words: self.words(),
             next: self.next(is_ready),
-            looks_again: match &self.plan.wake {
-                Wake::At(at) => Some(*at),
-                Wake::Now | Wake::OnChange => None,
-            },
-            remedies: remedies(&unmet),
+            looks_again: self.looks_again(is_ready),
+            remedies: self.remedies(unmet.iter().chain(&lacks)),
             history: history::of(root, &named(&self.stage.resource()), self.concerning()),
             unmet,
+            lacks,
+            held: self.held.clone(),
             now,
+        }
+    }
+
+    /// When it looks again at the latest. The plan that went without answers waits for them, which the
+    /// operator of a settled or paused resource does not.
+    fn looks_again(&self, is_ready: bool) -> Option<Timestamp> {
+        let seen = &self.stage.seen;
+        let calm = is_ready || self.held.is_some();
+        let wake = if calm && !self.open.is_empty() {
+            Wake::after(seen.now, i64::from(seen.settings.verify_every_seconds))
+        } else {
+            self.plan.wake.clone()
+        };
+        match wake {
+            Wake::At(at) => Some(at),
+            Wake::Now | Wake::OnChange => None,
         }
     }
 
@@ -218,60 +227,19 @@ impl View<'_> {
     fn mark_here(&self) -> Mark {
         let verdict = self.plan.stands.as_ref().map(|stands| &stands.verdict);
         let status = &self.stage.seen.root.value["status"];
+        // What a person holds on purpose is not stuck.
+        let words =
+            verdict.filter(|_| self.open.is_empty()).and_then(standing::finding).map(|f| f.message);
+        let words = words.unwrap_or_else(|| text_at(condition(status, "Ready"), "/message"));
+        if self.held.is_some() && words.contains(PAUSED_ANNOTATION) {
+            return Mark::Here;
+        }
         let aside = self.ladder.aside.iter().any(|(phase, _)| status["phase"] == *phase);
         let stuck = match verdict {
             Some(Verdict::Blocked(_) | Verdict::Failed(_)) if self.open.is_empty() => true,
             _ => aside || condition(status, "Degraded")["status"] == "True",
         };
         if stuck { Mark::Stuck } else { Mark::Here }
-    }
-
-    /// What holds, by what is said of it.
-    fn met(&self) -> Vec<Met> {
-        let written: Vec<String> = self.plan.steps.iter().filter_map(subject_of).collect();
-        let mut met: Vec<Met> = Vec::new();
-        for (id, live) in &self.stage.seen.objects {
-            let name = named(id);
-            let what = match id.kind.kind {
-                "Pod" if pod::is_ready(live) => "ready",
-                "PersistentVolumeClaim" if live.value["status"]["phase"] == "Bound" => "bound",
-                "Pod" | "PersistentVolumeClaim" => continue,
-                _ if written.contains(&name) => continue,
-                _ => "as declared",
-            };
-            match met.iter_mut().find(|one| one.what == what) {
-                Some(one) => one.objects.push(name),
-                None => met.push(Met { what, objects: vec![name] }),
-            }
-        }
-        met
-    }
-
-    fn unmet(&self) -> Vec<Said> {
-        let mut all = Vec::new();
-        let status = &self.stage.seen.root.value["status"];
-        if self.open.is_empty() {
-            all.extend(self.plan.stands.iter().filter_map(|stands| finding(&stands.verdict)));
-            all.extend(self.plan.notes.iter().map(|note| Said {
-                reason: note.reason.name.to_owned(),
-                message: note.message.clone(),
-                remedy: note.reason.remedy.to_owned(),
-            }));
-        }
-        let ready = condition(status, "Ready");
-        if all.is_empty() && ready["status"] != "True" && !ready.is_null() {
-            let (reason, message) = (text_at(ready, "/reason"), text_at(ready, "/message"));
-            let known = self.ladder.reasons.iter().find(|known| known.name == reason);
-            let remedy = known.map_or("", |known| known.remedy).to_owned();
-            all.push(Said { reason, message, remedy });
-        }
-        let mut told: Vec<Said> = Vec::new();
-        for one in all {
-            if told.iter().all(|other| other.message != one.message) {
-                told.push(one);
-            }
-        }
-        told
     }
 
     /// What is waited for and until when. Where the plan went without answers of the outside, only
@@ -323,26 +291,6 @@ impl View<'_> {
         }
         words
     }
-}
-
-fn finding(verdict: &Verdict) -> Option<Said> {
-    match verdict {
-        Verdict::Done | Verdict::Asking => None,
-        Verdict::Working(finding)
-        | Verdict::Blocked(finding)
-        | Verdict::Failed(finding)
-        | Verdict::Waiting { finding, .. } => Some(said(finding)),
-    }
-}
-
-fn remedies(unmet: &[Said]) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for said in unmet {
-        if !said.remedy.is_empty() && !all.contains(&said.remedy) {
-            all.push(said.remedy.clone());
-        }
-    }
-    all
 }
 
 pub(crate) fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {

@@ -4,13 +4,15 @@
 
 use phased::Reason;
 use phased::ladder::{Finding, Verdict};
+use phased::pause::BECAUSE_PAUSED;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::change::Change;
-use crate::child::{self, Child};
+use crate::child::{self, Child, Fate};
 use crate::consequence::{self, Interruption, Restart};
 use crate::course::{Course, End};
+use crate::explanation::condition;
 use crate::happening::Happening;
 use crate::stage::Stage;
 use crate::storage::{self, Storage};
@@ -26,6 +28,10 @@ pub enum Outcome {
     Changed,
     /// The edit changes nothing.
     Unchanged,
+    /// The edit changes nothing, and children are not as declared.
+    Disturbed,
+    /// It is being deleted already; an edit does not stop that.
+    Deleting,
     /// The edit, or a part of it, is refused.
     Refused,
 }
@@ -103,6 +109,9 @@ pub struct Forecast {
     pub outcome: Outcome,
     /// Why it, or a part of it, is refused.
     pub refused: Vec<Said>,
+    /// Why nothing but the status is written now; the forecast is of the time after that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
     /// The edit, field by field; empty for a new resource.
     pub edit: Vec<Change>,
     /// The children.
@@ -128,19 +137,19 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// A forecast without any course: the edit changes nothing, or the server refuses it.
-    pub fn without_course(
-        resource: String,
-        source: String,
-        edit: Edit,
-        refused: Vec<Said>,
-    ) -> Self {
-        let outcome = if refused.is_empty() { Outcome::Unchanged } else { Outcome::Refused };
+    /// A forecast without any course: the server refuses the edit.
+    pub fn refused(resource: String, source: String, edit: Edit, refused: Vec<Said>) -> Self {
+        Self { refused, ..Self::bare(resource, source, edit, Outcome::Refused) }
+    }
+
+    /// A forecast without any course.
+    fn bare(resource: String, source: String, edit: Edit, outcome: Outcome) -> Self {
         Self {
             resource,
             source,
             outcome,
-            refused,
+            refused: Vec::new(),
+            held: None,
             edit: edit.changes,
             children: Vec::new(),
             pods: Vec::new(),
@@ -158,20 +167,35 @@ impl Forecast {
     /// Reads a course that has ended.
     pub fn of(course: &Course, end: &End, source: String, edit: Edit) -> Self {
         let stage = &course.stage;
+        if stage.seen.root.deletion_time().is_some() {
+            // What goes when is the garbage collector's; nothing of the edit is carried out.
+            let mut bare = Self::bare(named(&stage.resource()), source, edit, Outcome::Deleting);
+            bare.notes.push("wait until it is gone, and apply the manifest then".to_owned());
+            return bare;
+        }
         let children = child::all(course);
         let refused = refused(course, end);
+        let disturbed = children.iter().any(|child| child.fate != Fate::Unchanged);
         let outcome = match (refused.is_empty(), edit.new) {
             (false, _) => Outcome::Refused,
             (true, true) => Outcome::New,
-            (true, false) => Outcome::Changed,
+            (true, false) if !edit.changes.is_empty() => Outcome::Changed,
+            (true, false) if disturbed => Outcome::Disturbed,
+            (true, false) => Outcome::Unchanged,
         };
         let frozen = edit.frozen.iter().map(|field| format!("{field} cannot change afterwards"));
         let lasting = storage::lasting(stage).into_iter().chain(frozen).collect();
+        let held = course.paused.then(|| {
+            let told = "nothing but the status is written; it goes on when that is removed";
+            format!("{BECAUSE_PAUSED}: {told}")
+        });
+        let children = if course.paused { child::held(children) } else { children };
         Self {
             resource: named(&stage.resource()),
             source,
             outcome,
             refused,
+            held,
             edit: edit.changes,
             pods: consequence::restarts(stage),
             service: consequence::interruptions(stage),
@@ -184,6 +208,16 @@ impl Forecast {
             notes: edit.notes,
             children,
         }
+    }
+
+    /// Whether nothing follows: all is as it should be, and stays so.
+    pub fn is_quiet(&self) -> bool {
+        self.outcome == Outcome::Unchanged
+            && self.pods.is_empty()
+            && self.storage.is_empty()
+            && self.outside.is_empty()
+            && self.phases.is_empty()
+            && self.end.as_ref().is_none_or(|end| end.settled)
     }
 }
 
@@ -210,6 +244,9 @@ fn refused(course: &Course, end: &End) -> Vec<Said> {
         let kept = course.notes.iter().filter(|note| note.about.is_none());
         all.extend(kept.map(|note| of_reason(note.reason, &note.message)));
     }
+    if matches!(end, End::OffTheLadder(_)) {
+        all.extend(unreadable(&course.stage));
+    }
     let refusals = course.stage.log.iter().filter_map(|happening| match happening {
         Happening::Refused { id, message } => Some(Said {
             reason: "WriteRefused".to_owned(),
@@ -226,6 +263,15 @@ fn refused(course: &Course, end: &End) -> Vec<Said> {
         }
     }
     told
+}
+
+/// Why a resource that is not deleted is on no rung: the status of the last pass says so.
+fn unreadable(stage: &Stage) -> Option<Said> {
+    let ready = condition(&stage.seen.root.value["status"], "Ready");
+    let (reason, message) = (text_at(ready, "/reason"), text_at(ready, "/message"));
+    let known = stage.subject.ladder().reasons.into_iter().find(|known| known.name == reason);
+    let remedy = known.map_or("", |known| known.remedy).to_owned();
+    (!message.is_empty()).then_some(Said { reason, message, remedy })
 }
 
 fn actions(stage: &Stage) -> Vec<Act> {
@@ -279,6 +325,8 @@ fn ending(stage: &Stage, end: &End) -> Ending {
                 format!("what follows depends on an answer that only the operator gets: {what}");
             (false, Some(words("Asks", message)))
         }
+        // Of what does not parse the refusal says all.
+        End::OffTheLadder(notes) if notes.is_empty() => (false, None),
         End::OffTheLadder(notes) => (false, Some(words("OffTheLadder", notes.join("; ")))),
         End::Moving => {
             let message = "it was still moving when the forecast was cut off".to_owned();

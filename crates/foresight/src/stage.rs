@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use phased::fact::{Answer, Question, Reach, Reply, SqlRequest, WordRequest, ZooKeeperRequest};
+use phased::pause;
 use phased::step::Action;
 use phased::{Live, ObjectId, Past, Plan, Seen, StepTrouble, Subject};
 use serde_json::Value;
@@ -288,6 +289,19 @@ impl Stage {
             self.log.push(Happening::Phase(transition.clone(), note.unwrap_or_default()));
         }
         self.log.extend(plan.events.iter().cloned().map(Happening::Event));
+    }
+
+    /// Takes the pause off the resource; whether there was one.
+    pub(crate) fn lift_pause(&mut self) -> bool {
+        let paused = pause::is_paused(&self.seen.root);
+        if paused {
+            let mut value = self.seen.root.value.clone();
+            if let Some(annotations) = value["metadata"]["annotations"].as_object_mut() {
+                annotations.remove(pause::PAUSED_ANNOTATION);
+            }
+            self.set_root(value);
+        }
+        paused
     }
 
     pub(crate) fn set_root(&mut self, value: Value) {

@@ -119,11 +119,11 @@ fn what_the_server_refuses_and_what_does_not_change() {
     };
     let notes = vec!["the manifest is a dump".to_owned()];
     let edit = Edit { notes, ..Edit::default() };
-    let of = |said: Vec<Said>| {
-        let name = "Widget/shop/web".to_owned();
-        Forecast::without_course(name, "all.yaml#3".to_owned(), edit.clone(), said)
-    };
-    assert_snapshot!(page(&of(vec![said])) + &page(&of(Vec::new())));
+    let name = "Widget/shop/web".to_owned();
+    let refused = Forecast::refused(name, "all.yaml#3".to_owned(), edit, vec![said]);
+    let same = Bench::settled(&usual()).foresee(&usual());
+    assert!(same.is_quiet(), "{same:?}");
+    assert_snapshot!(page(&refused) + &page(&same));
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //! | children: wanted, compared, repaired | [`child`], [`compare`], [`ownership`] |
 //! | rollouts and their deadlines | [`rollout`], [`deadline`], [`retry`] |
 //! | conditions | [`condition`] |
+//! | a pause | [`pause`] |
 //! | a controller with its type forgotten | [`subject`] |
 //! | how the server stores what it is sent | [`stored`] |
 //! | what every plan must satisfy | [`lint`] |
@@ -37,6 +38,7 @@ pub mod name;
 pub mod object;
 pub mod observed;
 pub mod ownership;
+pub mod pause;
 pub mod plan;
 pub mod quantity;
 pub mod reason;

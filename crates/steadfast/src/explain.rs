@@ -61,7 +61,7 @@ pub fn explain(options: &Explain) -> anyhow::Result<ExitCode> {
         if !options.all_namespaces {
             target.namespace.clone_from(&link.namespace);
         }
-        let settings = options.horizon.settings();
+        let settings = options.settings();
         if options.watch {
             return watch::watch(&link, &target, &settings, options.all).await;
         }

@@ -10,7 +10,7 @@ mod task;
 
 use std::process::ExitCode;
 
-use foresight::forecast::{Forecast, Outcome};
+use foresight::forecast::Forecast;
 use foresight::page::summary::Summary;
 use foresight::page::{self, Page};
 use futures::StreamExt;
@@ -90,7 +90,7 @@ pub async fn show(
         match look {
             Ok(forecast) => {
                 summary.add(&forecast);
-                let unchanged = forecast.outcome == Outcome::Unchanged;
+                let unchanged = forecast.is_quiet();
                 if options.output != Output::Text {
                     forecasts.push(forecast);
                 } else if !(quiet && unchanged) {

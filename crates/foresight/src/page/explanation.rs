@@ -1,5 +1,7 @@
 //! An explanation as a page.
 
+use phased::pause::BECAUSE_PAUSED;
+
 use super::{Page, Style};
 use crate::explanation::{Explanation, Mark};
 use crate::told::Word;
@@ -38,17 +40,23 @@ pub fn summary(page: &mut Page, all: &[Explanation]) {
     let stuck =
         all.iter().filter(|one| one.ladder.iter().any(|step| step.mark == Mark::Stuck)).count();
     let overdue = all.iter().filter(|one| one.overdue.is_some()).count();
+    let degraded = all.iter().filter(|one| one.lacks.is_some()).count();
+    let paused = all.iter().filter(|one| one.held.is_some()).count();
     let mut text = format!("{}: {ready} ready", count(all.len(), "resource"));
+    if degraded > 0 {
+        text.push_str(&format!(" ({degraded} degraded)"));
+    }
     for (number, what) in [
         (all.len() - ready - stuck.min(all.len() - ready), "on the way"),
         (stuck, "stuck"),
+        (paused, "paused"),
         (overdue, "overdue for the operator"),
     ] {
         if number > 0 {
             text.push_str(&format!(", {number} {what}"));
         }
     }
-    let style = match (stuck + overdue, ready == all.len()) {
+    let style = match (stuck + overdue, ready == all.len() && degraded + paused == 0) {
         (0, true) => Style::Good,
         (0, false) => Style::Care,
         _ => Style::Bad,
@@ -59,12 +67,14 @@ pub fn summary(page: &mut Page, all: &[Explanation]) {
 
 fn head(page: &mut Page, told: &Explanation) {
     let phase = if told.phase.is_empty() { "without a status" } else { told.phase.as_str() };
-    let since = told.since.map(|at| format!("for {}", span(told.now.as_second() - at.as_second())));
+    let paused = if told.held.is_some() { ", paused" } else { "" };
+    let since = told.since.map(|at| span(told.now.as_second() - at.as_second()));
+    let since = since.map_or_else(|| paused.to_owned(), |since| format!("for {since}{paused}"));
     let style = if told.ready { Style::Good } else { Style::Care };
     let words = [
         (Style::Strong, format!("{}:", told.resource)),
         (style, phase.to_owned()),
-        (Style::Plain, since.unwrap_or_default()),
+        (Style::Plain, since),
     ];
     let words: Vec<(Style, &str)> = words.iter().map(|(s, text)| (*s, text.as_str())).collect();
     page.item(0, (Style::Plain, ""), &words);
@@ -87,8 +97,13 @@ fn ladder(page: &mut Page, told: &Explanation) {
     }
 }
 
+/// Whether there is nothing to tell of how it stands now.
+fn is_quiet(told: &Explanation) -> bool {
+    told.ready && told.unmet.is_empty() && told.lacks.is_none() && told.held.is_none()
+}
+
 fn now(page: &mut Page, told: &Explanation) {
-    let quiet = told.ready && told.unmet.is_empty();
+    let quiet = is_quiet(told);
     if !quiet {
         page.heading(2, "Now");
     }
@@ -96,6 +111,14 @@ fn now(page: &mut Page, told: &Explanation) {
         let reason = format!("{}:", said.reason);
         let message = sentence(&said.message);
         page.item(4, (Style::Bad, "unmet"), &[(Style::Strong, &reason), (Style::Plain, &message)]);
+    }
+    if let Some(said) = &told.lacks {
+        let (reason, message) = (format!("{}:", said.reason), sentence(&said.message));
+        page.item(4, (Style::Bad, "lacks"), &[(Style::Strong, &reason), (Style::Plain, &message)]);
+    }
+    if told.held.is_some() {
+        let text = sentence(&format!("{BECAUSE_PAUSED}: nothing but the status is written"));
+        page.item(4, (Style::Care, "held "), &[(Style::Plain, &text)]);
     }
     for met in told.met.iter().filter(|_| !quiet) {
         let objects = if page.all { met.objects.join(", ") } else { folded(&met.objects, 4) };
@@ -115,7 +138,7 @@ fn now(page: &mut Page, told: &Explanation) {
 }
 
 fn words(page: &mut Page, words: &[Word], told: &Explanation) {
-    if words.is_empty() || (told.ready && !page.all) {
+    if words.is_empty() || (told.ready && told.lacks.is_none() && !page.all) {
         return;
     }
     page.heading(2, "Last words");
@@ -132,6 +155,10 @@ fn next(page: &mut Page, told: &Explanation) {
     page.heading(2, "Next");
     page.list(&told.next, LONGEST, |page, step| {
         page.item(4, (Style::Plain, "-"), &[(Style::Plain, &format!("Steadfast {step}."))]);
+    });
+    page.list(told.held.as_deref().unwrap_or_default(), LONGEST, |page, step| {
+        let text = format!("Once the pause is lifted, Steadfast {step}.");
+        page.item(4, (Style::Plain, "-"), &[(Style::Plain, &text)]);
     });
     let text = match told.looks_again {
         Some(at) => format!(

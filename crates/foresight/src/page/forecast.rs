@@ -22,6 +22,8 @@ pub fn add(page: &mut Page, forecast: &Forecast) {
         Outcome::New => (Style::Good, "is new"),
         Outcome::Changed => (Style::Care, "changes"),
         Outcome::Unchanged => (Style::Dim, "is unchanged"),
+        Outcome::Disturbed => (Style::Care, "is unchanged, and not as declared"),
+        Outcome::Deleting => (Style::Bad, "is being deleted; what is applied now goes with it"),
         Outcome::Refused => (Style::Bad, "is refused"),
     };
     let source = format!("({})", forecast.source);
@@ -31,12 +33,15 @@ pub fn add(page: &mut Page, forecast: &Forecast) {
     for note in &forecast.notes {
         page.item(2, (Style::Care, "note:"), &[(Style::Plain, &sentence(note))]);
     }
+    if let Some(held) = &forecast.held {
+        page.item(2, (Style::Care, "held:"), &[(Style::Plain, &sentence(held))]);
+    }
     refusals(page, &forecast.refused);
     if !forecast.edit.is_empty() {
         page.heading(2, "Edit");
         page.list(&forecast.edit, LONGEST, |page, change| field(page, 4, change));
     }
-    if forecast.end.is_none() {
+    if forecast.end.is_none() || forecast.is_quiet() {
         return;
     }
     children(page, &forecast.children);
@@ -148,7 +153,7 @@ fn children(page: &mut Page, children: &[Child]) {
 }
 
 fn consequences(page: &mut Page, forecast: &Forecast) {
-    page.heading(2, "Consequences");
+    page.heading(2, &later("Consequences", forecast));
     for restart in &forecast.pods {
         pods(page, restart);
     }
@@ -173,6 +178,12 @@ fn consequences(page: &mut Page, forecast: &Forecast) {
         let text = format!("Cannot be undone: {}", sentence(text));
         page.item(4, (Style::Bad, "!"), &[(Style::Plain, &text)]);
     }
+}
+
+/// A heading over what does not come before a pause ends.
+fn later(heading: &str, forecast: &Forecast) -> String {
+    let when = if forecast.held.is_some() { " once the pause is lifted" } else { "" };
+    format!("{heading}{when}")
 }
 
 fn storage(page: &mut Page, one: &Storage) {
@@ -238,7 +249,7 @@ fn interruption(page: &mut Page, one: &Interruption) {
 }
 
 fn phases(page: &mut Page, forecast: &Forecast) {
-    page.heading(2, "Phases that follow");
+    page.heading(2, &later("Phases that follow", forecast));
     let width = forecast.phases.iter().map(|one| one.phase.len()).max().unwrap_or_default();
     let last = forecast.phases.len().saturating_sub(1);
     let settled = forecast.end.as_ref().is_some_and(|end| end.settled);

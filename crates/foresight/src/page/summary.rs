@@ -14,8 +14,14 @@ pub struct Summary {
     pub changed: usize,
     /// Resources that do not.
     pub unchanged: usize,
+    /// Resources that do not, and whose children are not as declared.
+    pub disturbed: usize,
+    /// Resources that are being deleted.
+    pub deleting: usize,
     /// Resources that are refused.
     pub refused: usize,
+    /// Resources that are paused, among the others.
+    pub held: usize,
     /// Resources for which there is no forecast, since something failed.
     pub failed: usize,
     /// Documents of kinds that are not ours.
@@ -35,7 +41,14 @@ impl Summary {
             Outcome::New => self.new += 1,
             Outcome::Changed => self.changed += 1,
             Outcome::Unchanged => self.unchanged += 1,
+            Outcome::Disturbed => self.disturbed += 1,
+            Outcome::Deleting => self.deleting += 1,
             Outcome::Refused => self.refused += 1,
+        }
+        if forecast.held.is_some() {
+            // Nothing of what is foreseen comes before the pause ends.
+            self.held += 1;
+            return;
         }
         let touched = |fate| matches!(fate, Fate::Create | Fate::Change | Fate::Delete);
         self.children += forecast.children.iter().filter(|child| touched(child.fate)).count();
@@ -51,18 +64,22 @@ impl Summary {
             Self { failed: 1.., .. } => 1,
             Self { refused: 1.., .. } => 3,
             Self { new: 1.., .. } | Self { changed: 1.., .. } => 2,
+            Self { disturbed: 1.., .. } | Self { deleting: 1.., .. } => 2,
             _ => 0,
         }
     }
 
     /// In one sentence.
     pub fn sentence(&self) -> String {
-        let total = self.new + self.changed + self.unchanged + self.refused + self.failed;
+        let others = self.disturbed + self.deleting + self.failed;
+        let total = self.new + self.changed + self.unchanged + self.refused + others;
         let mut parts = Vec::new();
         for (number, what) in [
             (self.new, "new"),
             (self.changed, "changed"),
             (self.unchanged, "unchanged"),
+            (self.disturbed, "not as declared"),
+            (self.deleting, "being deleted"),
             (self.refused, "refused"),
             (self.failed, "not foreseen"),
         ] {
@@ -73,6 +90,9 @@ impl Summary {
         let mut text = format!("Plan: {}", count(total, "resource"));
         if !parts.is_empty() {
             text.push_str(&format!(" ({})", parts.join(", ")));
+        }
+        if self.held > 0 {
+            text.push_str(&format!("; {} paused", self.held));
         }
         if self.children > 0 {
             text.push_str(&format!("; {} to write", count(self.children, "child")));

@@ -104,7 +104,7 @@ static RUNGS: &[Rung<Context>] = &[
             leaves_when: "the StatefulSet's own status says so for the generation that was written: observedGeneration current, updated, ready and wanted replicas equal, revisions equal; with standbys, the primary's pod is ready, carries its role and is made from the template that was written",
             effects: &[
                 "a pod of a superseded revision that blocks the rollout is deleted once",
-                "create-replication-role, set-replication-password, create-slot, drop-slot, while a standby of the rollout is not ready and the primary is",
+                "role, password and slots of standbys, while one of them is not ready and the primary is",
             ],
             gates: &["RolledOut", "PrimaryAnswers"],
             reasons: &[

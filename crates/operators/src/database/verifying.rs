@@ -6,6 +6,7 @@
 use phased::condition::Truth;
 use phased::fact::{Answer, Fate};
 use phased::ladder::{Finding, Judgement, Verdict};
+use phased::pause::BECAUSE_PAUSED;
 use phased::{Question, StepTrouble};
 
 use super::api::Phase;
@@ -228,7 +229,7 @@ fn act(tending: &mut Tending<'_>, target: &Target, found: &Inspection, lacking: 
     let message =
         format!("{}: {} (credentials of version {version})", names.join(", "), why.join("; "));
     if context.paused() {
-        let message = format!("{message}; it is not done, because {}", reason::BECAUSE_PAUSED);
+        let message = format!("{message}; it is not done, because {BECAUSE_PAUSED}");
         tending.judge(Verdict::Blocked(Finding::new(&reason::PREPARING_DATABASE, message)));
         return;
     }

@@ -14,9 +14,6 @@ macro_rules! declare {
 }
 pub(crate) use declare;
 
-/// Why nothing is done about what a finding tells; the words follow "because ".
-pub const BECAUSE_PAUSED: &str = "the annotation steadfast.dev/paused is \"true\"";
-
 declare! {
     RECONCILIATION_COMPLETE = "ReconciliationComplete",
         "Nothing is left to do for this generation.",

@@ -6,9 +6,6 @@ use phased::child::Owner;
 use phased::fact::{Question, Reply, Trouble};
 use phased::{KindRef, Live, ObjectId, Observed};
 
-/// Annotation that stops all writes but status while it is `"true"`.
-pub(crate) const PAUSED_ANNOTATION: &str = "steadfast.dev/paused";
-
 /// What is known of an object.
 #[derive(Clone, Debug)]
 pub enum Sight {
@@ -58,7 +55,7 @@ pub trait Scene {
 
     /// Whether the resource asks for no writes.
     fn paused(&self) -> bool {
-        self.observed().root.annotation(PAUSED_ANNOTATION) == Some("true")
+        phased::pause::is_paused(&self.observed().root)
     }
 
     /// What is known of an object. The watches show only what carries certain labels, so what they

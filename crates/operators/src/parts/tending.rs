@@ -5,6 +5,7 @@
 use phased::child::{Desired, Drift, INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Standing};
 use phased::fact::{Fate, Trouble};
 use phased::ladder::{Finding, Judgement, Verdict};
+use phased::pause::BECAUSE_PAUSED;
 use phased::plan::{EventNote, Note};
 use phased::{Live, ObjectId, Reason, Step, StepTrouble, Wake};
 
@@ -135,7 +136,7 @@ impl<'a, S: Scene> Tending<'a, S> {
     /// Says what is done now; or, of a paused resource, that it is not.
     pub fn work(&mut self, reason: &'static Reason, doing: &str, leaving: &str) {
         self.judge(if self.context.paused() {
-            let message = format!("{leaving}, because {}", reason::BECAUSE_PAUSED);
+            let message = format!("{leaving}, because {BECAUSE_PAUSED}");
             Verdict::Blocked(Finding::new(reason, message))
         } else {
             Verdict::Working(Finding::new(reason, doing))

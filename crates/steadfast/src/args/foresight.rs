@@ -115,6 +115,9 @@ pub struct Explain {
     /// What plans depend on.
     #[command(flatten)]
     pub horizon: Horizon,
+    /// How often the operator verifies a settled resource: its own option of this name.
+    #[arg(long, default_value = "5m", value_parser = super::seconds, value_name = "DURATION")]
+    pub verify_every: u32,
     /// Look into all namespaces.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     pub all_namespaces: bool,
@@ -127,6 +130,14 @@ pub struct Explain {
     /// How the answer is written.
     #[arg(long, short = 'o', value_enum, default_value_t)]
     pub output: Output,
+}
+
+impl Explain {
+    /// What plans depend on, as the kernel takes it.
+    pub fn settings(&self) -> phased::Settings {
+        let verify_every_seconds = self.verify_every.max(1);
+        phased::Settings { verify_every_seconds, ..self.horizon.settings() }
+    }
 }
 
 /// Options of `render`.

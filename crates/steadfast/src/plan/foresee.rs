@@ -94,10 +94,6 @@ pub(super) async fn foresee(
     };
     if let Some(live) = &live {
         edit.changes = change::between(task.row.kind.kind, &live.value, &after);
-        if edit.changes.is_empty() {
-            let source = task.source.clone();
-            return Ok(Forecast::without_course(whom.resource, source, edit, Vec::new()));
-        }
     }
     let root = look::root(task, after, live.as_ref())?;
     let (course, end) = look::onward(link, task, root, (stores, settings)).await?;
@@ -142,5 +138,5 @@ fn refused(whom: &Whom<'_>, edit: Edit, mistake: Mistake) -> Forecast {
         remedy: mistake.next,
     };
     let source = whom.task.source.clone();
-    Forecast::without_course(whom.resource.clone(), source, edit, vec![said])
+    Forecast::refused(whom.resource.clone(), source, edit, vec![said])
 }

@@ -9,6 +9,7 @@ mod support;
 
 mod scenes;
 mod shell;
+mod states;
 
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use crate::support::{Bench, NAME, Operator, TEST_DB, kubectl};
 const REPLICATED: &str = include_str!("../../../../examples/replicated-db.yaml");
 const DEPENDENT: &str = include_str!("../../../../examples/dependent-db.yaml");
 
-fn parsed(yaml: &str) -> Value {
+pub(crate) fn parsed(yaml: &str) -> Value {
     serde_saphyr::from_str(yaml).expect("an example is YAML")
 }
 
@@ -26,7 +26,7 @@ async fn applied(manifest: &Value) -> (Bench, Operator) {
 }
 
 /// A cluster in which the manifest was applied and came to rest.
-async fn settled(manifest: &Value) -> (Bench, Operator) {
+pub(crate) async fn settled(manifest: &Value) -> (Bench, Operator) {
     let (bench, operator) = applied(manifest).await;
     bench.settle(manifest["metadata"]["name"].as_str().expect("it has a name")).await;
     (bench, operator)

@@ -33,7 +33,7 @@ pub(crate) async fn transcript(bench: &Bench, line: &str, manifest: Option<&Valu
         Command::Explain(options) => {
             let mut target = Target::of(options).expect("it means something");
             target.namespace.clone_from(&link.namespace);
-            let told = explain::all(&link, &target, &options.horizon.settings()).await;
+            let told = explain::all(&link, &target, &options.settings()).await;
             let told = told.expect("there is an explanation");
             (explain::page_of(&told, options.all).text(false), 0)
         }
