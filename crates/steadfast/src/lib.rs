@@ -17,3 +17,4 @@ pub mod output;
 pub mod plan;
 pub mod render;
 pub mod run;
+pub mod usage;

@@ -10,7 +10,7 @@ use clap::{CommandFactory, FromArgMatches};
 use foresight::mistake::Mistake;
 use steadfast::args::{Cli, Command};
 use steadfast::{
-    complete, demo as show, explain, graph, logging, manifests, output, plan, render, run,
+    complete, demo as show, explain, graph, logging, manifests, output, plan, render, run, usage,
 };
 
 fn main() -> ExitCode {
@@ -24,8 +24,12 @@ fn main() -> ExitCode {
     let cli = match parsed(name) {
         Ok(cli) => cli,
         Err(error) => {
-            let planning = words.get(1).is_some_and(|word| word == "plan");
-            let _ = error.print();
+            let words = words.get(1..).unwrap_or_default();
+            let planning = usage::command(words) == Some("plan");
+            match usage::mistake(&error, name, words) {
+                Some(mistake) => output::mistake(&mistake),
+                None => drop(error.print()),
+            }
             // 2 would say that there are changes.
             return match error.exit_code() {
                 0 => ExitCode::SUCCESS,

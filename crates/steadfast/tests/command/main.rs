@@ -125,6 +125,34 @@ fn mistakes_in_files_are_one_sentence_and_a_next_step() {
 }
 
 #[test]
+fn a_wrong_command_line_is_one_sentence_and_a_next_step() {
+    let place = Place::new(&[("test-db.yaml", TEST_DB)]);
+    let mut all = String::new();
+    for words in [
+        "plan",
+        "--log info plan --offline",
+        "plan --offline test-db.yaml",
+        "plan --ofline -f test-db.yaml",
+        "plan -f test-db.yaml -o xml",
+        "plan -f test-db.yaml --force-conflicts",
+        "render",
+        "render test-db.yaml",
+        "explain",
+        "explain database -A -n shop",
+        "explain database --verify-every soon",
+        "graph",
+        "plam -f test-db.yaml",
+        "frobnicate",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let called = call(&place, &words);
+        assert!(!called.errors.contains("Usage:"), "no page of usage: {}", called.errors);
+        all.push_str(&format!("$ steadfast {}\n{}\n", words.join(" "), told(&called)));
+    }
+    assert_snapshot!(all);
+}
+
+#[test]
 fn a_dump_of_a_live_object_is_planned_with_a_note() {
     let dump = TEST_DB.replace("name: test-db", "name: test-db\n  uid: u\n  resourceVersion: '7'");
     let place = Place::new(&[("dump.yaml", &format!("{dump}status:\n  phase: Ready\n"))]);
