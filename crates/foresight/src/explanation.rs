@@ -228,8 +228,10 @@ impl View<'_> {
         let verdict = self.plan.stands.as_ref().map(|stands| &stands.verdict);
         let status = &self.stage.seen.root.value["status"];
         // What a person holds on purpose is not stuck.
-        let words =
-            verdict.filter(|_| self.open.is_empty()).and_then(standing::finding).map(|f| f.message);
+        let words = verdict
+            .filter(|_| self.open.is_empty())
+            .and_then(|verdict| standing::finding(verdict, &self.stage.seen.root))
+            .map(|f| f.message);
         let words = words.unwrap_or_else(|| text_at(condition(status, "Ready"), "/message"));
         if self.held.is_some() && words.contains(PAUSED_ANNOTATION) {
             return Mark::Here;

@@ -2,9 +2,9 @@
 //!
 //! Must not lay out text; [`crate::page`] does. Serialised as it is for programs.
 
-use phased::Reason;
 use phased::ladder::{Finding, Verdict};
 use phased::pause::BECAUSE_PAUSED;
+use phased::{Live, Reason};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -221,16 +221,17 @@ impl Forecast {
     }
 }
 
-/// A finding as it is said.
-pub fn said(finding: &Finding) -> Said {
-    of_reason(finding.reason, &finding.message)
+/// A finding as it is said of a resource.
+pub fn said(finding: &Finding, root: &Live) -> Said {
+    of_reason(finding.reason, &finding.message, root)
 }
 
-fn of_reason(reason: &Reason, message: &str) -> Said {
+/// The same of a reason with its words.
+pub fn of_reason(reason: &Reason, message: &str, root: &Live) -> Said {
     Said {
         reason: reason.name.to_owned(),
         message: message.to_owned(),
-        remedy: reason.remedy.to_owned(),
+        remedy: reason.way_out(root),
     }
 }
 
@@ -240,9 +241,10 @@ fn refused(course: &Course, end: &End) -> Vec<Said> {
     if let End::At(stands) = end
         && let Verdict::Blocked(finding) = &stands.verdict
     {
-        all.push(said(finding));
+        let root = &course.stage.seen.root;
+        all.push(said(finding, root));
         let kept = course.notes.iter().filter(|note| note.about.is_none());
-        all.extend(kept.map(|note| of_reason(note.reason, &note.message)));
+        all.extend(kept.map(|note| of_reason(note.reason, &note.message, root)));
     }
     if matches!(end, End::OffTheLadder(_)) {
         all.extend(unreadable(&course.stage));
@@ -270,7 +272,7 @@ fn unreadable(stage: &Stage) -> Option<Said> {
     let ready = condition(&stage.seen.root.value["status"], "Ready");
     let (reason, message) = (text_at(ready, "/reason"), text_at(ready, "/message"));
     let known = stage.subject.ladder().reasons.into_iter().find(|known| known.name == reason);
-    let remedy = known.map_or("", |known| known.remedy).to_owned();
+    let remedy = known.map_or_else(String::new, |known| known.way_out(&stage.seen.root));
     (!message.is_empty()).then_some(Said { reason, message, remedy })
 }
 
@@ -315,7 +317,7 @@ fn ending(stage: &Stage, end: &End) -> Ending {
             Verdict::Working(finding)
             | Verdict::Blocked(finding)
             | Verdict::Failed(finding)
-            | Verdict::Waiting { finding, .. } => (false, Some(said(finding))),
+            | Verdict::Waiting { finding, .. } => (false, Some(said(finding, &stage.seen.root))),
             Verdict::Asking => (false, None),
         },
         End::Asks(questions) => {

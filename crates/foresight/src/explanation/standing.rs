@@ -1,12 +1,12 @@
 //! How a resource stands now: what holds, what does not, what it lacks, and what a person can do.
 
-use phased::ObjectId;
 use phased::ladder::Verdict;
 use phased::pause::{BECAUSE_PAUSED, PAUSED_ANNOTATION, PAUSED_REASON};
+use phased::{Live, ObjectId};
 use serde_json::Value;
 
 use super::{Met, View, condition};
-use crate::forecast::{Said, said, text_at};
+use crate::forecast::{Said, of_reason, said, text_at};
 use crate::next::subject_of;
 use crate::pod;
 use crate::words::named;
@@ -37,12 +37,11 @@ impl View<'_> {
         let mut all = Vec::new();
         let status = &self.stage.seen.root.value["status"];
         if self.open.is_empty() {
-            all.extend(self.plan.stands.iter().filter_map(|stands| finding(&stands.verdict)));
-            all.extend(self.plan.notes.iter().map(|note| Said {
-                reason: note.reason.name.to_owned(),
-                message: note.message.clone(),
-                remedy: note.reason.remedy.to_owned(),
-            }));
+            let root = &self.stage.seen.root;
+            let stands = self.plan.stands.iter();
+            all.extend(stands.filter_map(|stands| finding(&stands.verdict, root)));
+            let notes = self.plan.notes.iter();
+            all.extend(notes.map(|note| of_reason(note.reason, &note.message, root)));
         }
         let ready = condition(status, "Ready");
         if all.is_empty() && ready["status"] != "True" && !ready.is_null() {
@@ -67,7 +66,8 @@ impl View<'_> {
     pub(super) fn of_condition(&self, condition: &Value) -> Said {
         let (reason, message) = (text_at(condition, "/reason"), text_at(condition, "/message"));
         let known = self.ladder.reasons.iter().find(|known| known.name == reason);
-        let remedy = known.map_or("", |known| known.remedy).to_owned();
+        let root = &self.stage.seen.root;
+        let remedy = known.map_or_else(String::new, |known| known.way_out(root));
         Said { reason, message, remedy }
     }
 
@@ -82,7 +82,8 @@ impl View<'_> {
             ));
         }
         for said in all.filter(|said| !said.message.contains(BECAUSE_PAUSED)) {
-            if !said.remedy.is_empty() && !told.contains(&said.remedy) {
+            let is_said = said.message.contains(&said.remedy) || told.contains(&said.remedy);
+            if !said.remedy.is_empty() && !is_said {
                 told.push(said.remedy.clone());
             }
         }
@@ -90,12 +91,12 @@ impl View<'_> {
     }
 }
 
-pub(super) fn finding(verdict: &Verdict) -> Option<Said> {
+pub(super) fn finding(verdict: &Verdict, root: &Live) -> Option<Said> {
     match verdict {
         Verdict::Done | Verdict::Asking => None,
         Verdict::Working(finding)
         | Verdict::Blocked(finding)
         | Verdict::Failed(finding)
-        | Verdict::Waiting { finding, .. } => Some(said(finding)),
+        | Verdict::Waiting { finding, .. } => Some(said(finding, root)),
     }
 }
