@@ -43,6 +43,7 @@ pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "steadfast", target: "node_compared", needs: NODE },
     MachineTest { package: "steadfast", target: "node_standbys", needs: NODE },
     MachineTest { package: "steadfast", target: "node_database", needs: NODE },
+    MachineTest { package: "steadfast", target: "node_promotion", needs: NODE },
     MachineTest { package: "steadfast", target: "node_losses", needs: NODE },
     MachineTest { package: "testbed", target: "other_images", needs: NODE },
     MachineTest { package: "steadfast", target: "node_operator", needs: NODE },
