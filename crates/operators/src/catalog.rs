@@ -8,8 +8,10 @@ use kube_core::CustomResourceExt;
 use phased::subject::Of;
 use phased::{Controller, KindRef, Subject, Watch};
 
+use crate::database::DatabaseController;
 use crate::database::api::Database;
-use crate::database::{DatabaseController, names};
+use crate::parts::kinds;
+use crate::zookeeper::{self, ZookeeperController};
 
 /// What a controller needs of the cluster.
 #[derive(Clone)]
@@ -51,20 +53,28 @@ fn watched(kind: KindRef, verbs: &[&'static str], why: &'static str) -> Permissi
     permission(kind, &[&READ, verbs].concat(), why)
 }
 
+fn below(
+    kind: KindRef,
+    suffix: &str,
+    verbs: &[&'static str],
+    why: &'static str,
+) -> Permission {
+    Permission {
+        group: kind.group,
+        resource: format!("{}/{suffix}", kind.plural),
+        verbs: verbs.to_vec(),
+        why,
+    }
+}
+
 /// Every controller of the suite.
 pub fn rows() -> Vec<Row> {
-    vec![database()]
+    vec![database(), zookeeper()]
 }
 
 /// The row of `Database`.
 fn database() -> Row {
     let kind = DatabaseController::KIND;
-    let below = |suffix: &str, verbs: &[&'static str], why| Permission {
-        group: kind.group,
-        resource: format!("{}/{suffix}", kind.plural),
-        verbs: verbs.to_vec(),
-        why,
-    };
     Row {
         name: DatabaseController::NAME,
         kind,
@@ -73,51 +83,101 @@ fn database() -> Row {
         definition: Database::crd,
         permissions: vec![
             watched(kind, &["patch"], "the resource and its finalizer"),
-            below("status", &["patch"], "the status"),
-            below("finalizers", &["update"], "owner references that hold a deletion back"),
+            below(kind, "status", &["patch"], "the status"),
+            below(kind, "finalizers", &["update"], "owner references that hold a deletion back"),
             watched(
-                names::stateful_set_kind(),
+                kinds::stateful_set_kind(),
                 &["create", "patch", "delete"],
                 "the servers; deleted only to change the claim template, under pods that stay once \
                  there are volumes",
             ),
             watched(
-                names::service_kind(),
+                kinds::service_kind(),
                 &["create", "patch", "delete"],
                 "the Services; only that of standbys is deleted, with the last of them",
             ),
             watched(
-                names::budget_kind(),
+                kinds::budget_kind(),
                 &["create", "patch", "delete"],
                 "how many pods a drain may take; deleted with the last standby",
             ),
-            watched(names::config_map_kind(), &["create", "patch"], "configuration files"),
+            watched(kinds::config_map_kind(), &["create", "patch"], "configuration files"),
             watched(
-                names::secret_kind(),
+                kinds::secret_kind(),
                 &["create", "patch", "delete"],
                 "passwords; deleted only by deletionPolicy Delete",
             ),
             watched(
-                names::claim_kind(),
+                kinds::claim_kind(),
                 &["patch", "delete"],
                 "the mark of whose a volume is, and its size; deleted only by deletionPolicy Delete",
             ),
             watched(
-                names::pod_kind(),
+                kinds::pod_kind(),
                 &["patch", "delete"],
                 "causes and roles; deleted when it blocks a rollout or its standby needs a fresh start",
             ),
             permission(
-                names::storage_class_kind(),
+                kinds::storage_class_kind(),
                 &["get"],
                 "whether the named class exists, and whether it expands",
             ),
-            Permission {
-                group: "",
-                resource: "events".to_owned(),
-                verbs: vec!["list"],
-                why: "causes of a stalled rollout",
-            },
+            causes_in_events(),
         ],
+    }
+}
+
+/// The row of `ZookeeperCluster`.
+fn zookeeper() -> Row {
+    let kind = ZookeeperController::KIND;
+    Row {
+        name: ZookeeperController::NAME,
+        kind,
+        watches: ZookeeperController::watches(),
+        subject: Of::<ZookeeperController>::SUBJECT,
+        definition: zookeeper::definition::definition,
+        permissions: vec![
+            watched(kind, &["patch"], "the resource and its finalizer"),
+            below(kind, "status", &["patch"], "the status"),
+            below(kind, "finalizers", &["update"], "owner references that hold a deletion back"),
+            watched(
+                kinds::stateful_set_kind(),
+                &["create", "patch", "delete"],
+                "the servers; deleted before their volumes by reclaimPolicy Delete",
+            ),
+            watched(kinds::service_kind(), &["create", "patch"], "the Services"),
+            watched(
+                kinds::budget_kind(),
+                &["create", "patch"],
+                "how many pods a drain may take",
+            ),
+            watched(kinds::config_map_kind(), &["create", "patch"], "configuration files"),
+            watched(
+                kinds::service_account_kind(),
+                &["create", "patch"],
+                "the account that the pods run under, with its Secrets for pulling images",
+            ),
+            watched(
+                kinds::claim_kind(),
+                &["delete"],
+                "causes; deleted only by reclaimPolicy Delete, with the cluster",
+            ),
+            watched(
+                kinds::pod_kind(),
+                &["delete"],
+                "causes and readiness; deleted when it blocks a rollout",
+            ),
+            causes_in_events(),
+        ],
+    }
+}
+
+/// Events tell what keeps a rollout back.
+fn causes_in_events() -> Permission {
+    Permission {
+        group: "",
+        resource: "events".to_owned(),
+        verbs: vec!["list"],
+        why: "causes of a stalled rollout",
     }
 }

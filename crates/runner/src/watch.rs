@@ -41,7 +41,8 @@ pub struct KindWatch {
 /// Which objects of a kind a watch asks for, and which of those it keeps.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Label selectors of the controllers, each `key=value`; an object that fits one is kept.
+    /// Label selectors of the controllers, `key=value` or `key` with commas; an object that fits one is
+    /// kept.
     kept: Vec<String>,
     /// Whether objects must be seen that no selector fits.
     all_seen: bool,
@@ -77,7 +78,10 @@ impl Selection {
     pub fn keeps(&self, live: &phased::Live) -> bool {
         self.all_kept
             || self.kept.iter().any(|selector| {
-                selector.split_once('=').is_some_and(|(key, value)| live.label(key) == Some(value))
+                selector.split(',').all(|part| match part.split_once('=') {
+                    Some((key, value)) => live.label(key) == Some(value),
+                    None => live.label(part).is_some(),
+                })
             })
     }
 }
@@ -305,5 +309,8 @@ mod tests {
         assert!(selection.keeps(&labelled(json!({"a": "b"}))));
         assert!(!selection.keeps(&labelled(json!({"a": "c"}))));
         assert!(Selection::everything().keeps(&labelled(json!({}))));
+        selection.add(&watch(Some("app,uid"), Trigger::Label("app")));
+        assert!(selection.keeps(&labelled(json!({"app": "x", "uid": "y"}))));
+        assert!(!selection.keeps(&labelled(json!({"app": "x"}))), "each part must fit");
     }
 }

@@ -16,6 +16,7 @@ use crate::builtin::{Builtin, Model, admission};
 use crate::checker::{Checker, Violation};
 use crate::clock::Clock;
 use crate::external::postgres::{Conditions, Server};
+use crate::external::zookeeper;
 use crate::{Actor, Cluster, Core, Options};
 
 /// A cluster with everything in it. Clones share one world.
@@ -71,6 +72,13 @@ impl World {
 
     /// The PostgreSQL server that runs in a pod.
     pub fn postgres(&self, namespace: &str, pod: &str) -> Option<Arc<Server>> {
+        let pod = self.get("Pod", namespace, pod)?;
+        let address = crate::builtin::field::text(&pod, "/status/podIP").to_owned();
+        self.builtin().model.network.attached(&address)
+    }
+
+    /// The ZooKeeper server that runs in a pod.
+    pub fn zookeeper(&self, namespace: &str, pod: &str) -> Option<Arc<zookeeper::Server>> {
         let pod = self.get("Pod", namespace, pod)?;
         let address = crate::builtin::field::text(&pod, "/status/podIP").to_owned();
         self.builtin().model.network.attached(&address)

@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod complete;
+pub mod controllers;
 pub mod demo;
 pub mod embedded;
 pub mod explain;

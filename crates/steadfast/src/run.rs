@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use operators::database::DatabaseController;
 use runner::clock::SystemClock;
 use runner::external::dial::{Dialer, Dns, EndpointSlices};
 use runner::random::SystemRandom;
@@ -13,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Reach, Run};
+use crate::controllers;
 
 /// How long running passes may take to end after a signal.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(25);
@@ -56,7 +56,7 @@ async fn serve(options: &Run) -> anyhow::Result<ExitCode> {
         instance: std::env::var("HOSTNAME").unwrap_or_else(|_| "steadfast".to_owned()),
         ..Config::default()
     };
-    let runner = Runner::new(environment, config).with::<DatabaseController>();
+    let runner = controllers::all(Runner::new(environment, config));
     let stop = CancellationToken::new();
     let http = options.http.0.map(|address| {
         let served = health::serve(address, runner.health(), runner.metrics(), stop.clone());

@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::json;
 use support::crash::{Before, Proof, Story};
-use support::{Bench, NAME, TEST_DB, is_ready, login};
+use support::{Bench, DATABASE, NAME, TEST_DB, is_ready, login};
 
 /// Ready for the present generation.
 fn ready(bench: &Bench) -> bool {
@@ -29,6 +29,7 @@ fn released(bench: &Bench) -> bool {
 
 const BRING_UP: Story = Story {
     seed: 11,
+    subject: DATABASE,
     before: Before::Nothing,
     act: |bench| bench.apply(TEST_DB),
     over: ready,
@@ -37,6 +38,7 @@ const BRING_UP: Story = Story {
 
 const NEW_IMAGE: Story = Story {
     seed: 12,
+    subject: DATABASE,
     before: Before::Ready,
     act: |bench| bench.edit(|database| database["spec"]["image"] = json!("postgres:14.19")),
     over: ready,
@@ -45,6 +47,7 @@ const NEW_IMAGE: Story = Story {
 
 const NEW_PARAMETERS: Story = Story {
     seed: 13,
+    subject: DATABASE,
     before: Before::Ready,
     act: |bench| {
         bench.edit(|database| database["spec"]["parameters"] = json!({"max_connections": "50"}));
@@ -55,6 +58,7 @@ const NEW_PARAMETERS: Story = Story {
 
 const DELETE_RETAIN: Story = Story {
     seed: 14,
+    subject: DATABASE,
     before: Before::Ready,
     act: |bench| bench.world.delete("Database", "default", NAME).expect("deleted"),
     over: released,
@@ -63,6 +67,7 @@ const DELETE_RETAIN: Story = Story {
 
 const DELETE_DELETE: Story = Story {
     seed: 15,
+    subject: DATABASE,
     before: Before::Ready,
     act: |bench| {
         bench.edit(|database| database["spec"]["deletionPolicy"] = json!("Delete"));
@@ -79,6 +84,7 @@ const DELETE_DELETE: Story = Story {
 
 const PASSWORD_EDITED: Story = Story {
     seed: 16,
+    subject: DATABASE,
     before: Before::Ready,
     act: |bench| {
         let edited = bench.world.edit("Secret", "default", "test-db-credentials", |secret| {
@@ -92,6 +98,7 @@ const PASSWORD_EDITED: Story = Story {
 
 const SECRET_DELETED: Story = Story {
     seed: 17,
+    subject: DATABASE,
     before: Before::Ready,
     act: |bench| {
         bench.world.delete("Secret", "default", "test-db-credentials").expect("deleted");

@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use support::{Bench, LONG, simulate};
+use support::{Bench, LONG, is_ready, simulate, text};
 
 /// File name and text of every example.
 fn examples() -> BTreeMap<String, String> {
@@ -20,26 +20,67 @@ fn examples() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// What examples say that they need of their cluster: namespaces, a class, a Secret, five nodes.
+const SURROUNDINGS: &str = "
+{apiVersion: v1, kind: Namespace, metadata: {name: dev}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: mesh}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: prod}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: zk-secure-tls, namespace: prod}, data: {combined.pem: YQ==, ca.pem: YQ==}}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: fast}
+provisioner: volumes.sim.steadfast.dev
+volumeBindingMode: WaitForFirstConsumer
+";
+
+fn furnish(bench: &Bench) {
+    bench.apply(SURROUNDINGS);
+    for number in 2..=5 {
+        let node = sim::world::node(&format!("node-{number}"), &format!("172.18.0.{}", number + 1));
+        bench.world.create(&node.to_string()).expect("a node");
+    }
+}
+
 #[test]
 fn every_example_is_accepted_and_becomes_what_it_says() {
     simulate(|| async {
         let bench = Bench::new(11);
+        furnish(&bench);
         let _operator = bench.operator();
         let examples = examples();
-        assert!(examples.len() >= 5, "{:?}", examples.keys());
+        let mut kinds = BTreeMap::<String, usize>::new();
         for (file, text) in &examples {
             bench.apply(text);
+            let object: serde_json::Value = serde_saphyr::from_str(text).expect("one document");
+            let (kind, namespace) = (kind(&object), namespace(&object));
+            *kinds.entry(kind.clone()).or_default() += 1;
             let name = file.trim_end_matches(".yaml");
-            assert!(bench.database(name).is_some(), "{file} is named after its Database");
+            let stored = || bench.world.get(&kind, &namespace, name);
+            assert!(stored().is_some(), "{file} is named after its {kind}");
             if name == "dependent-db" {
                 bench.told(name, &["False", "ExternalDependencyUnavailable", "broker"], LONG).await;
                 assert_eq!(bench.phase(name), "Provisioning", "{file}");
-            } else {
-                bench.settle(name).await;
+                continue;
             }
+            let ready = bench.until(LONG, |_| stored().is_some_and(|object| is_ready(&object)));
+            assert!(ready.await, "{file}: {:#}", stored().unwrap_or_default()["status"]);
         }
-        println!("{} examples", examples.len());
+        assert!(kinds["Database"] >= 5 && kinds["ZookeeperCluster"] >= 4, "{kinds:?}");
+        println!("{kinds:?}");
     });
+}
+
+fn kind(object: &serde_json::Value) -> String {
+    text(object, "/kind")
+}
+
+fn namespace(object: &serde_json::Value) -> String {
+    let namespace = text(object, "/metadata/namespace");
+    if namespace.is_empty() { "default".to_owned() } else { namespace }
 }
 
 #[test]

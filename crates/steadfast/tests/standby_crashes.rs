@@ -9,10 +9,11 @@ mod support;
 use serde_json::json;
 use support::crash::{Before, Proof, Story};
 use support::replicas::{is_whole, scale};
-use support::{Bench, NAME, text};
+use support::{Bench, DATABASE, NAME, text};
 
 const MORE: Story = Story {
     seed: 61,
+    subject: DATABASE,
     before: Before::Ready,
     act: |bench| scale(bench, 3),
     over: |bench| is_whole(bench, 3),
@@ -21,6 +22,7 @@ const MORE: Story = Story {
 
 const FEWER: Story = Story {
     seed: 62,
+    subject: DATABASE,
     before: Before::Three,
     act: |bench| scale(bench, 1),
     over: |bench| {
@@ -45,6 +47,7 @@ fn has_grown(bench: &Bench) -> bool {
 
 const GROW: Story = Story {
     seed: 63,
+    subject: DATABASE,
     before: Before::Ready,
     act: |bench| bench.edit(|database| database["spec"]["storage"]["size"] = json!("20Gi")),
     over: has_grown,

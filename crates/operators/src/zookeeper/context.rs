@@ -2,19 +2,24 @@
 //!
 //! Must not write; the rungs do.
 
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
 use phased::ladder::Finding;
-use phased::{KindRef, Observed};
+use phased::{KindRef, Live, Observed};
 
 use super::api::{Scripts, Written, ZookeeperClusterStatus};
 use super::blueprint::Blueprint;
 use super::ensemble::Address;
 use super::hearing::Servers;
 use super::held::{self, Recorded};
+use super::leavers::Leavers;
 use super::names::Names;
 use super::rolls::{self, Revisions, Rolling};
 use super::size::{self, Ground, Sizing};
 use super::upgrade::{self, Outcome, State};
-use super::valid::{self, CLIENT, Valid};
+use super::family::CONTAINER;
+use super::valid::{self, CLIENT, LEADER_ELECTION, QUORUM, Valid};
 use super::{servers, status};
 use crate::parts::members::Members;
 use crate::parts::memory;
@@ -23,6 +28,9 @@ use crate::parts::scene::Scene;
 
 /// A rung's judgement in the making.
 pub type Tending<'a> = crate::parts::tending::Tending<'a, Context>;
+
+/// A server that has run for so long has registered, if it ever does, in seconds.
+const LASTING_SECONDS: i64 = 120;
 
 /// What the rungs look at.
 pub struct Context {
@@ -44,6 +52,10 @@ pub struct Context {
     pub address: Address,
     /// The upgrade machine after this look.
     pub upgrade: Outcome,
+    /// Claims of members that left.
+    pub leavers: Leavers,
+    /// Ordinals whose servers have run for long.
+    pub lasting: BTreeSet<u32>,
     /// The size of the set.
     pub sizing: Sizing,
     /// How far a roll is released.
@@ -90,6 +102,8 @@ impl Context {
             refusals: Vec::new(),
             held: Vec::new(),
             upgrade: Outcome::default(),
+            leavers: Leavers::default(),
+            lasting: BTreeSet::new(),
             sizing: Sizing::default(),
             rolling: Rolling::default(),
             blueprint: None,
@@ -132,6 +146,8 @@ impl Context {
         }
         self.address.port = valid.port(CLIENT);
         self.upgrade = self.advance(Some(&valid));
+        self.leavers = self.leavers(&valid);
+        self.lasting = self.lasting();
         self.sizing = self.size(&valid);
         let mut blueprint = Blueprint {
             names: self.names.clone(),
@@ -188,12 +204,45 @@ impl Context {
             let count = self.recorded.count.unwrap_or(valid.replicas);
             return Sizing { count, ..Sizing::default() };
         }
-        size::decide(&Ground {
+        size::decide(&self.ground(valid, &self.servers()))
+    }
+
+    /// What the size rests on.
+    pub fn ground<'a>(&'a self, valid: &Valid, servers: &'a Servers<'a>) -> Ground<'a> {
+        Ground {
             wanted: valid.replicas,
             live: self.recorded.count,
             was_recorded: self.status.meta_root_created == Some(true),
-            servers: &self.servers(),
-        })
+            servers,
+            leavers: &self.leavers,
+            lasting: &self.lasting,
+            ports: [QUORUM, LEADER_ELECTION, CLIENT].map(|name| valid.port(name)),
+        }
+    }
+
+    /// Ordinals whose servers have run for long.
+    fn lasting(&self) -> BTreeSet<u32> {
+        let lasts = |pod: &Live| {
+            let statuses = pod.value["status"]["containerStatuses"].as_array();
+            let server = statuses.into_iter().flatten().find(|c| c["name"] == CONTAINER);
+            let since = server.and_then(|c| c["state"]["running"]["startedAt"].as_str());
+            let since = since.and_then(|text| text.parse::<Timestamp>().ok());
+            let bound = SignedDuration::from_secs(LASTING_SECONDS);
+            since.is_some_and(|since| self.observed.now.duration_since(since) >= bound)
+        };
+        let stays = |pod: &Live| pod.deletion_time().is_none() && lasts(pod);
+        self.pods().filter(|(_, pod)| stays(pod)).map(|(ordinal, _)| ordinal).collect()
+    }
+
+    fn leavers(&self, valid: &Valid) -> Leavers {
+        let uid = self.observed.root.uid();
+        let left = self.claims().filter(|(ordinal, claim)| {
+            self.pod(*ordinal).is_none() && claim.label("uid") == Some(uid)
+        });
+        Leavers {
+            claims: left.map(|(n, claim)| (n, (self.claim_id(n), claim.clone()))).collect(),
+            reclaims: valid.reclaims(),
+        }
     }
 
     /// The partition. The write that changes the template releases nobody yet.

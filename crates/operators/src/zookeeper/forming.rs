@@ -11,7 +11,7 @@ use super::context::{Context, Tending};
 use super::ensemble::Mode;
 use super::hearing::{Hearing, Servers};
 use super::settings::Settings;
-use super::{reason, size};
+use super::{provisioning, reason, size};
 use crate::parts::members::Members;
 
 /// How often the servers are asked again while something is missing, in seconds.
@@ -47,9 +47,15 @@ pub fn form(context: &Context) -> Judgement {
         wait(&mut tending, Finding::new(&reason::NO_QUORUM, message));
         return tending.judgement;
     };
-    let actions =
-        [size::record(&servers, &records, count), size::removal(&servers, &records, count)];
+    let ground = context.ground(&blueprint.valid, &servers);
+    let actions = [
+        size::record(&servers, &records, count),
+        size::removal(&servers, &records, count),
+        size::addition(&ground, &records),
+    ];
     act(&mut tending, actions.into_iter().flatten().collect());
+    let gone = context.leavers.deletes(count, &records);
+    provisioning::discard(&mut tending, gone);
     missing(&mut tending, count, &servers, &modes);
     for ordinal in (0..count).filter(|ordinal| !records.membership.voters.contains(ordinal)) {
         let message = format!("{} is not listed as a voter", servers.pod_name(ordinal));

@@ -12,8 +12,8 @@
 //! | how it is checked | [`valid`], [`settings`], [`family`], [`held`] |
 //! | the phases | [`phases`], [`provisioning`], [`deploying`], [`forming`] |
 //! | children | [`names`], [`blueprint`], [`config`], [`services`], [`servers`], [`pod`] |
-//! | what the servers say | [`ensemble`], [`hearing`] |
-//! | size, membership, rolls | [`size`], [`rolls`] |
+//! | what the servers say | [`ensemble`], [`hearing`]; what a forecast supposes of it, `supposed` |
+//! | size, membership, volumes of members that left, rolls | [`size`], [`leavers`], [`rolls`] |
 //! | upgrades | [`upgrade`] |
 //! | what the status says | [`status`], [`conditions`], [`reason`] |
 //! | deletion | [`deletion`] |
@@ -31,6 +31,7 @@ pub mod family;
 pub mod forming;
 pub mod hearing;
 pub mod held;
+pub mod leavers;
 pub mod names;
 pub mod options;
 pub mod phases;
@@ -45,6 +46,7 @@ pub mod services;
 pub mod settings;
 pub mod size;
 pub mod status;
+mod supposed;
 pub mod troubled;
 pub mod upgrade;
 pub mod valid;
@@ -52,10 +54,11 @@ pub mod valid;
 use jiff::Timestamp;
 use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
 use phased::ladder::{Climb, LadderDoc, Stand};
+use phased::fact::Reply;
 use phased::step::Finalizer;
 use phased::{
-    Controller, KindRef, Live, ObjectId, Observed, Plan, Settings, Step, Trigger, Trouble, Wake,
-    Want, Watch,
+    Controller, KindRef, Live, ObjectId, Observed, Past, Plan, Question, Settings, Step, Trigger,
+    Trouble, Wake, Want, Watch,
 };
 
 use api::{Phase, Written};
@@ -157,6 +160,14 @@ impl Controller for ZookeeperController {
     fn may_delete_data(resource: &Written) -> bool {
         let persistence = resource.spec.persistence.as_ref();
         persistence.is_some_and(|p| p.reclaim_policy == api::ReclaimPolicy::Delete)
+    }
+
+    fn suppose(
+        observed: &Observed<Written>,
+        question: &Question,
+        past: &Past<'_>,
+    ) -> Option<Reply> {
+        supposed::reply(&Context::read(observed), question, past)
     }
 
     fn unreadable(root: &Live, error: &str, _: &Settings, now: Timestamp) -> Plan {

@@ -46,6 +46,7 @@ static RUNGS: &[Rung<Context>] = &[
                 "StatefulSet <name>",
                 "record-size",
                 "remove-member",
+                "claims of members that left are deleted (reclaimPolicy Delete)",
             ],
             gates: &["Gone", "Readable", "Writable", size::GATE],
             reasons: &[
@@ -56,6 +57,7 @@ static RUNGS: &[Rung<Context>] = &[
                 &reason::EDIT_HELD,
                 &reason::SIZE_NOT_RECORDED,
                 &reason::MEMBER_LEAVING,
+                &reason::FORMER_VOLUME,
                 &reason::QUORUM_AT_RISK,
                 &reason::READ_FAILED,
                 &reason::WRITE_REFUSED,
@@ -102,7 +104,12 @@ static RUNGS: &[Rung<Context>] = &[
         doc: RungDoc {
             phase: "Forming",
             leaves_when: "every server is a voter of one ensemble and serves by its own word, nobody else is listed, the size record is right, and after a change of the configuration every server runs it",
-            effects: &["record-size", "remove-member"],
+            effects: &[
+                "record-size",
+                "remove-member",
+                "add-member",
+                "claims of members that left are deleted (reclaimPolicy Delete)",
+            ],
             gates: &[size::GATE, "Writable"],
             reasons: &[
                 &reason::PREPARING_ENSEMBLE,

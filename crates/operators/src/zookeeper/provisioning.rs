@@ -3,7 +3,7 @@
 
 use phased::child::{self, Desired, Standing};
 use phased::ladder::{Finding, Judgement, Verdict};
-use phased::step::Finalizer;
+use phased::step::{Delete, Finalizer};
 use phased::{ObjectId, Step};
 
 use super::api::Phase;
@@ -161,13 +161,28 @@ fn resize(tending: &mut Tending<'_>, blueprint: &Blueprint) {
         .observed
         .troubles
         .iter()
-        .find(|t| t.verb == "record-size" || t.verb == "remove-member");
+        .find(|t| super::size::ACTIONS.contains(&t.verb.as_str()));
     if let Some(trouble) = refused {
         tending.refused(trouble);
     } else {
         tending.judgement.steps.extend(context.sizing.actions.iter().cloned().map(Step::Act));
     }
+    discard(tending, context.sizing.deletes.clone());
+    if let Some(finding) = &context.sizing.blocked {
+        tending.judge(Verdict::Blocked(finding.clone()));
+        tending.note(None, finding.clone());
+    }
     if let Some(finding) = &context.sizing.waits {
         tending.wait(finding.clone(), super::size::GATE, LOOK_AGAIN_SECONDS);
+    }
+}
+
+/// Deletes claims of members that left.
+pub(super) fn discard(tending: &mut Tending<'_>, deletes: Vec<Delete>) {
+    for delete in deletes {
+        match tending.context.observed.trouble_of(&delete.id) {
+            Some(trouble) => tending.refused(trouble),
+            None => tending.judgement.steps.push(Step::Delete(delete)),
+        }
     }
 }

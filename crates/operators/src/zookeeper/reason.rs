@@ -36,6 +36,9 @@ declare! {
     MEMBER_LEAVING = "MemberLeaving",
         "A member is on its way out; the next one follows when it is gone.",
         "Passes by itself.";
+    FORMER_VOLUME = "FormerVolume",
+        "Growth would take up the volume of a member that left. It holds that member's configuration, with which a server does not join again, so the number of servers stays.",
+        "Delete the claim that the message names, or set spec.persistence.reclaimPolicy: Delete.";
     QUORUM_AT_RISK = "QuorumAtRisk",
         "Taking the next member down would leave no quorum that serves, so it stays.",
         "Bring the members back that do not serve; the message counts them.";
@@ -89,6 +92,7 @@ pub static ALL: &[&Reason] = &[
     &CHILD_TERMINATING,
     &SIZE_NOT_RECORDED,
     &MEMBER_LEAVING,
+    &FORMER_VOLUME,
     &QUORUM_AT_RISK,
     &ROLLOUT_WAITING,
     &ROLLING_OUT,

@@ -46,12 +46,23 @@ pub fn stateful_set(blueprint: &Blueprint) -> Desired {
     blueprint.owned(names.stateful_set(), blueprint.valid.labels.clone(), body)
 }
 
-/// The claim templates: those of the running set, or the spec's.
+/// The claim templates: the spec's, or those of the running set where they say something else.
 fn claim_templates(blueprint: &Blueprint) -> Vec<Value> {
+    let wanted: Vec<Value> = wanted_claim(blueprint).into_iter().collect();
     match &blueprint.recorded.claim_templates {
-        Some(recorded) => recorded.clone(),
-        None => wanted_claim(blueprint).into_iter().collect(),
+        Some(recorded) if !says_the_same(&wanted, recorded) => recorded.clone(),
+        Some(_) | None => wanted,
     }
+}
+
+/// Whether recorded templates are what is wanted with the server's defaults, so that declaring them
+/// anew after the first write changes nothing.
+fn says_the_same(wanted: &[Value], recorded: &[Value]) -> bool {
+    let class = |claim: &Value| claim["spec"]["storageClassName"].clone();
+    wanted.len() == recorded.len()
+        && wanted.iter().zip(recorded).all(|(wanted, recorded)| {
+            class(wanted) == class(recorded) && compare::difference(wanted, recorded).is_none()
+        })
 }
 
 /// The claim template that the spec asks for.

@@ -201,9 +201,15 @@ fn standard(
         wanted("Progressing", Truth::False, done, "nothing is left to do")
     } else {
         let truth = Truth::from_bool(outcome.progressing);
-        wanted("Progressing", truth, finding.reason, &finding.message)
+        wanted("Progressing", truth, finding.reason, &(finding.message.clone() + &held(climb)))
     };
     vec![ready, progressing, degraded(context, climb, outcome, after)]
+}
+
+/// Edits that wait for the end of a failed upgrade, each with its object and first field.
+fn held(climb: &Climb) -> String {
+    let notes = climb.judgement.notes.iter().filter(|note| note.reason == &reason::EDIT_HELD);
+    notes.map(|note| format!("; {}: {}", reason::EDIT_HELD.name, note.message)).collect()
 }
 
 fn degraded(

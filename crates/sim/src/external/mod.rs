@@ -6,6 +6,9 @@ pub mod network;
 pub mod postgres;
 mod shell;
 pub mod volumes;
+pub mod zookeeper;
+
+use std::sync::Arc;
 
 use crate::builtin::pods::program::{Launch, Surroundings};
 pub use network::{Dialogue, Network};
@@ -14,6 +17,11 @@ pub use network::{Dialogue, Network};
 pub(crate) fn install(model: &mut crate::builtin::Model) {
     model.programs.register(Box::new(postgres::start));
     model.programs.register(Box::new(scripted));
+    let ground = Arc::new(zookeeper::Ground::default());
+    let zookeeper = move |launch: &Launch, around: &mut Surroundings| {
+        zookeeper::start(&ground, launch, around)
+    };
+    model.programs.register(Box::new(zookeeper));
 }
 
 /// Init containers of a PostgreSQL image that are a shell script.

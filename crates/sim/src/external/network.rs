@@ -244,6 +244,11 @@ impl Reach {
         &self.links
     }
 
+    /// Whether some address answers to a name now.
+    pub(crate) fn resolves(&self, host: &str, port: u16) -> bool {
+        self.directory.resolve(host, port).is_ok()
+    }
+
     /// The program behind a name and port, with its address.
     pub(crate) fn find<T: Any + Send + Sync>(
         &self,

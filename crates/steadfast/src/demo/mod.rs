@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use operators::catalog;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Demo;
@@ -21,6 +22,9 @@ use stage::Stage;
 
 /// The manifest of the exercise that `Database` comes from.
 const TEST_DB: &str = include_str!("../../../../examples/test-db.yaml");
+
+/// The kind whose programs the node of the demo runs.
+const RUN_FOR_REAL: &str = "Database";
 
 /// Exit code for a manifest that cannot be applied.
 const BAD_MANIFEST: u8 = 3;
@@ -47,10 +51,11 @@ async fn play(options: &Demo) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
     // Listened to from the first moment: whatever was started is taken down again.
     let mut told = pin!(told_to_stop());
+    let model = options.model || !runs_for_real(&manifest);
     let stage = tokio::select! {
         biased;
         () = &mut told => return Ok(ExitCode::from(INTERRUPTED)),
-        stage = Stage::build(options, &stop) => stage?,
+        stage = Stage::build(options, model, &stop) => stage?,
     };
     stage.introduce(!options.once);
     let mut screen = Screen::new();
@@ -79,6 +84,16 @@ async fn play(options: &Demo) -> anyhow::Result<ExitCode> {
     code
 }
 
+/// Whether this machine's node runs the pods of everything in a manifest that is ours. One that cannot
+/// be read is told of when it is applied.
+fn runs_for_real(manifest: &str) -> bool {
+    let documents: Vec<serde_json::Value> =
+        serde_saphyr::from_multiple(manifest).unwrap_or_default();
+    let ours = catalog::rows().into_iter().map(|row| row.kind.kind);
+    ours.filter(|kind| *kind != RUN_FOR_REAL)
+        .all(|kind| documents.iter().all(|document| document["kind"] != kind))
+}
+
 /// Applies the manifest and shows it until it is Ready. None: the demo stays open.
 async fn perform(
     options: &Demo,
@@ -101,9 +116,12 @@ async fn perform(
             Outcome::NotReady => ExitCode::FAILURE,
         }));
     }
-    println!("\nThe cluster stays open until Ctrl-C, and shows what happens to Databases.");
+    println!("\nThe cluster stays open until Ctrl-C, and shows what happens in it.");
     println!("In another terminal:\n");
     println!("export KUBECONFIG={}", stage.kubeconfig.display());
-    println!("kubectl get databases --watch\n");
+    for one in applied.iter().filter(|one| show::is_ours(&one.resource.kind)) {
+        println!("kubectl get {} --namespace {} --watch", one.resource.plural, one.namespace);
+    }
+    println!();
     Ok(None)
 }

@@ -1,4 +1,4 @@
-//! Shows what happens to Databases as it happens: each move between phases, each new reason, each
+//! Shows what happens to the resources of the suite as it happens: each move between phases, each new reason, each
 //! edit that was taken back.
 //!
 //! Must not decide anything: it prints what statuses and Events say.
@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures::stream::{BoxStream, select};
+use futures::stream::{BoxStream, select_all};
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -14,6 +14,7 @@ use kube::core::GroupVersionKind;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Client, ResourceExt};
+use operators::catalog;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -41,7 +42,7 @@ pub(crate) struct Screen {
 
 /// News from the cluster.
 enum News {
-    Database(Event<DynamicObject>),
+    Resource(Event<DynamicObject>),
     Event(DynamicObject),
 }
 
@@ -60,7 +61,7 @@ impl Screen {
     ) -> anyhow::Result<Outcome> {
         let awaited: BTreeSet<Key> = applied
             .iter()
-            .filter(|one| one.resource.kind == "Database")
+            .filter(|one| is_ours(&one.resource.kind))
             .map(|one| (one.namespace.clone(), one.name.clone()))
             .collect();
         let showing = self.follow(client, Some(&awaited));
@@ -97,7 +98,7 @@ impl Screen {
         let mut news = news(client);
         while !ready(&self.shown) {
             match news.next().await {
-                Some(News::Database(event)) => self.database(event),
+                Some(News::Resource(event)) => self.resource(event),
                 Some(News::Event(event)) => self.event(&event),
                 None => break,
             }
@@ -105,7 +106,7 @@ impl Screen {
         Ok(())
     }
 
-    fn database(&mut self, event: Event<DynamicObject>) {
+    fn resource(&mut self, event: Event<DynamicObject>) {
         match event {
             Event::Apply(object) | Event::InitApply(object) => {
                 let key = (object.namespace().unwrap_or_default(), object.name_any());
@@ -128,7 +129,8 @@ impl Screen {
     /// An edit that was taken back changes no phase, so only an Event tells of it.
     fn event(&mut self, event: &DynamicObject) {
         let data = &event.data;
-        if data["reason"] != "EditReverted" || data["regarding"]["kind"] != "Database" {
+        let kind = data["regarding"]["kind"].as_str().unwrap_or_default();
+        if data["reason"] != "EditReverted" || !is_ours(kind) {
             return;
         }
         let times = data["series"]["count"].to_string();
@@ -148,19 +150,26 @@ impl Screen {
     }
 }
 
-/// Databases everywhere, not only those applied here: kubectl makes others. A broken watch is taken up
+/// Whether a controller of the suite runs resources of a kind.
+pub(super) fn is_ours(kind: &str) -> bool {
+    catalog::rows().iter().any(|row| row.kind.kind == kind)
+}
+
+/// Resources everywhere, not only those applied here: kubectl makes others. A broken watch is taken up
 /// again after a pause; there is nothing to show of it.
 fn news(client: &Client) -> BoxStream<'static, News> {
     let of = |group: &str, version: &str, kind: &str| {
-        ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::<DynamicObject>::all_with(client.clone(), &kind)
     };
-    let databases: Api<DynamicObject> =
-        Api::all_with(client.clone(), &of("database.example.com", "v1", "Database"));
-    let events: Api<DynamicObject> =
-        Api::all_with(client.clone(), &of("events.k8s.io", "v1", "Event"));
-    let databases = watch(databases, watcher::Config::default()).default_backoff();
-    let events = watch(events, watcher::Config::default()).default_backoff().applied_objects();
-    let news = select(databases.map_ok(News::Database), events.map_ok(News::Event));
+    let followed = catalog::rows().into_iter().map(|row| {
+        let all = of(row.kind.group, row.kind.version, row.kind.kind);
+        let changes = watch(all, watcher::Config::default()).default_backoff();
+        changes.map_ok(News::Resource).boxed()
+    });
+    let events = watch(of("events.k8s.io", "v1", "Event"), watcher::Config::default());
+    let events = events.default_backoff().applied_objects().map_ok(News::Event).boxed();
+    let news = select_all(followed.chain([events]));
     news.filter_map(|news| async { news.ok() }).boxed()
 }
 

@@ -1,7 +1,8 @@
 //! The embedded cluster of the demo: simulated API server and controllers, a node, the operator.
 //!
-//! Where PostgreSQL's programs are installed the node runs them for real; elsewhere the simulated
-//! cluster's model answers, and the demo says so.
+//! Where PostgreSQL's programs are installed the node runs them for real; elsewhere, and where a kind
+//! is asked for whose programs the node does not run, the simulated cluster's models answer, and the
+//! demo says so.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,7 +12,6 @@ use std::time::Duration;
 use anyhow::Context;
 use jiff::Timestamp;
 use localnode::{LocalNode, Programs};
-use operators::database::DatabaseController;
 use runner::clock::SystemClock;
 use runner::external::dial::{Dialer, EndpointSlices};
 use runner::random::SystemRandom;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::folder::Folder;
 use crate::args::{Decisions, Demo};
-use crate::{embedded, manifests};
+use crate::{controllers, embedded, manifests};
 
 /// The name that the demo's operator goes by in the API server's log.
 const OPERATOR: &str = "system:serviceaccount:steadfast:steadfast";
@@ -51,12 +51,16 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts it all, the operator included.
+    /// Starts it all, the operator included; pods are models where that is asked for.
     ///
     /// # Errors
     /// When a port cannot be bound, a file cannot be written, or the node cannot be started.
-    pub async fn build(options: &Demo, stop: &CancellationToken) -> anyhow::Result<Self> {
-        let mut stage = Self::raise(options.model).await?;
+    pub async fn build(
+        options: &Demo,
+        model: bool,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Self> {
+        let mut stage = Self::raise(model).await?;
         stage.operate(&options.decisions, stop);
         Ok(stage)
     }
@@ -114,8 +118,9 @@ impl Stage {
                  programs are\ninstalled here, whatever version an image names."
             ),
             None => println!(
-                "A MODEL of PostgreSQL answers, not the real one: its server programs are not \
-                 installed here, or\n--model was given. The phases are the same; SQL is not."
+                "A MODEL of PostgreSQL answers, and of ZooKeeper, not the real ones: the server \
+                 programs are not\ninstalled here, other kinds than Database are asked for, or --model \
+                 was given. The phases are the\nsame; SQL is not."
             ),
         }
         if with_kubeconfig {
@@ -163,7 +168,7 @@ fn operator(world: &World, real: bool, decisions: &Decisions) -> Runner {
         embedded::environment(world, client, Arc::new(SystemRandom))
     };
     let config = Config { settings: decisions.settings(), ..Config::default() };
-    Runner::new(environment, config).with::<DatabaseController>()
+    controllers::all(Runner::new(environment, config))
 }
 
 /// Two demos differ in uids, as two clusters do.

@@ -27,12 +27,12 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use localnode::LocalNode;
-use operators::database::DatabaseController;
 use runner::clock::SystemClock;
 use runner::external::dial::{Dialer, Stream};
 use runner::random::SystemRandom;
 use runner::{Config, Environment, Runner};
 use serde_json::{Value, json};
+use steadfast::controllers;
 use testbed::images::Recipe;
 use testbed::{ControlPlane, Identity};
 use tokio::task::JoinHandle;
@@ -196,7 +196,7 @@ impl Bench {
             dialer: Arc::new(PodDialer(self.client.clone())),
         };
         let config = Config { namespaces: vec![namespace.clone()], ..Config::default() };
-        let runner = Runner::new(environment, config).with::<DatabaseController>();
+        let runner = controllers::all(Runner::new(environment, config));
         let stop = CancellationToken::new();
         let task = tokio::spawn(runner.run(stop.clone()));
         let identity = format!("system:serviceaccount:{namespace}:{name}");

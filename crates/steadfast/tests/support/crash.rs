@@ -1,5 +1,5 @@
 //! Runs one history again and again, with the operator crashing, or losing a reply, at each of its
-//! writes and each of its SQL statements, and compares the ends.
+//! writes and each of its statements or calls to servers, and compares the ends.
 //!
 //! Everything here runs under virtual time.
 
@@ -8,13 +8,15 @@ use std::time::Duration;
 use sim::faults::{Crash, Effect, Match, Often, Rule};
 
 use super::tap::Mischief;
-use super::{Bench, NAME, OPERATOR, Operator, determinism, login, portrait, rules};
+use super::{Bench, NAME, OPERATOR, Operator, Subject, determinism, ensemble, login, portrait, rules};
 
 /// A history in three parts: what happens before the operator whose writes count is started, what
 /// the user then does, and when it is over.
 #[derive(Clone, Copy)]
 pub(crate) struct Story {
     pub(crate) seed: u64,
+    /// The resource that it is about.
+    pub(crate) subject: Subject,
     /// Brings the world to where the story begins.
     pub(crate) before: Before,
     /// What the user does; the operator's writes after it are those that count.
@@ -34,6 +36,10 @@ pub(crate) enum Before {
     Ready,
     /// The same with two standbys.
     Three,
+    /// A ZookeeperCluster of so many servers with nodes in it.
+    Ensemble(u32),
+    /// One of three servers whose upgrade has failed.
+    Failed,
 }
 
 /// What else must be true at the end.
@@ -47,6 +53,8 @@ pub(crate) enum Proof {
     Rows,
     /// It finds them after the same manifest was applied again.
     RowsAfterReturn,
+    /// So many servers of the ZookeeperCluster hold the nodes that were written before.
+    Nodes(u32),
 }
 
 /// What goes wrong in one run.
@@ -69,7 +77,7 @@ pub(crate) struct End {
 }
 
 /// Longer than any of the stories needs without trouble, and with one crash in it.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(1800);
 
 impl Story {
     /// The story with everything that can go wrong at one place, each compared with the story
@@ -116,7 +124,7 @@ impl Story {
             }
         }
         println!(
-            "{name}: {} writes, {} SQL statements, {} runs, {restarts} crashes: same end",
+            "{name}: {} writes, {} statements or calls, {} runs, {restarts} crashes: same end",
             told.writes,
             told.statements,
             wrongs.len()
@@ -131,8 +139,11 @@ impl Story {
 
     /// Runs the story with one thing going wrong.
     async fn run(&self, wrong: Wrong) -> End {
-        let bench = Bench::new(self.seed);
-        rules::install(&bench.world);
+        let bench = Bench::of(self.subject, self.seed);
+        match self.subject == super::DATABASE {
+            true => rules::install(&bench.world),
+            false => ensemble::install(&bench.world),
+        }
         self.begin(&bench).await;
         let mut operator = bench.operator();
         self.arm(&bench, &operator, wrong);
@@ -150,13 +161,13 @@ impl Story {
             } else if self.is_over(&bench).await {
                 break;
             }
-            assert!(began.elapsed() < PATIENCE, "{wrong:?}: not over: {}", bench.says(NAME));
+            assert!(began.elapsed() < PATIENCE, "{wrong:?}: not over: {}", bench.says(self.subject.name));
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
         let (writes, statements) = (operator.handle.writes(), operator.tap.said().len());
         // Long enough for every write that a false end would still bring about.
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(self.is_over(&bench).await, "{wrong:?}: it did not last: {}", bench.says(NAME));
+        assert!(self.is_over(&bench).await, "{wrong:?}: it did not last: {}", bench.says(self.subject.name));
         if self.proof == Proof::RowsAfterReturn {
             bench.apply(super::TEST_DB);
             bench.settle(NAME).await;
@@ -174,6 +185,7 @@ impl Story {
                 Proof::State | Proof::RowsAfterReturn => true,
                 Proof::Login => login::application(&bench.world).await.is_ok(),
                 Proof::Rows => login::rows(&bench.world).await.as_deref() == Ok(login::ROWS),
+                Proof::Nodes(count) => ensemble::holds_nodes(bench, count),
             }
     }
 
@@ -182,11 +194,20 @@ impl Story {
             return;
         }
         let operator = bench.operator();
-        let replicas = if self.before == Before::Three { 3 } else { 1 };
+        match self.before {
+            Before::Nothing => {}
+            Before::Ready => Self::bring_up(bench, 1).await,
+            Before::Three => Self::bring_up(bench, 3).await,
+            Before::Ensemble(count) => ensemble::bring_up(bench, count).await,
+            Before::Failed => ensemble::fail_an_upgrade(bench).await,
+        }
+        operator.kill();
+    }
+
+    async fn bring_up(bench: &Bench, replicas: u32) {
         bench.apply(&super::TEST_DB.replace("replicas: 1", &format!("replicas: {replicas}")));
         bench.settle(NAME).await;
         login::write_rows(&bench.world).await;
-        operator.kill();
     }
 
     fn arm(&self, bench: &Bench, operator: &Operator, wrong: Wrong) {

@@ -1,4 +1,4 @@
-//! Follows the store and keeps what a Database's status said, in order.
+//! Follows the store and keeps what a resource's status said, in order.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,11 +6,11 @@ use sim::world::World;
 
 use super::{condition, text};
 
-/// What was seen of one Database.
+/// What was seen of one resource.
 #[derive(Clone, Default)]
 pub(crate) struct History(Arc<Mutex<Vec<Seen>>>);
 
-/// One state of a Database's status.
+/// One state of a resource's status.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) phase: String,
@@ -21,12 +21,17 @@ pub(crate) struct Seen {
 }
 
 impl History {
-    /// Begins to follow `name`.
+    /// Begins to follow the Database `name`.
     pub(crate) fn of(world: &World, name: &str) -> Self {
+        Self::of_kind(world, "databases", name)
+    }
+
+    /// Begins to follow a resource.
+    pub(crate) fn of_kind(world: &World, plural: &'static str, name: &str) -> Self {
         let history = Self::default();
         let (seen, name) = (history.clone(), name.to_owned());
         world.check("history", move |moment| {
-            if moment.change.key.plural == "databases"
+            if moment.change.key.plural == plural
                 && moment.change.key.name == name
                 && let Some(after) = &moment.change.after
             {

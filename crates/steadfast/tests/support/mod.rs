@@ -13,6 +13,7 @@ use ahash as _;
 pub(crate) mod determinism;
 
 pub(crate) mod crash;
+pub(crate) mod ensemble;
 pub(crate) mod history;
 pub(crate) mod kubectl;
 pub(crate) mod login;
@@ -28,7 +29,6 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use operators::database::DatabaseController;
 use phased::Settings;
 use runner::metrics::Metrics;
 use runner::random::SeededRandom;
@@ -36,7 +36,7 @@ use runner::{Config, Runner};
 use serde_json::Value;
 use sim::service::Handle;
 use sim::world::World;
-use steadfast::embedded;
+use steadfast::{controllers, embedded};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -55,17 +55,31 @@ pub(crate) const OPERATOR: &str = "system:serviceaccount:steadfast:steadfast";
 pub(crate) struct Bench {
     pub(crate) world: World,
     pub(crate) settings: Settings,
+    /// Kind and name of the resource that the test is about.
+    pub(crate) subject: Subject,
     seed: u64,
     driver: JoinHandle<()>,
     incarnation: Cell<u64>,
 }
+
+/// A kind, and the name of a resource of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Subject {
+    pub(crate) kind: &'static str,
+    pub(crate) plural: &'static str,
+    pub(crate) name: &'static str,
+}
+
+/// The exercise's Database.
+pub(crate) const DATABASE: Subject =
+    Subject { kind: "Database", plural: "databases", name: NAME };
 
 /// A running operator.
 pub(crate) struct Operator {
     pub(crate) handle: Handle,
     pub(crate) stop: CancellationToken,
     pub(crate) metrics: Metrics,
-    /// Its SQL sessions, to count, cut or crash in.
+    /// Its sessions with servers, to count, cut or crash in.
     pub(crate) tap: Arc<Tap>,
     task: JoinHandle<()>,
 }
@@ -84,15 +98,20 @@ impl Operator {
 }
 
 impl Bench {
-    /// A world from a seed; must be called within a paused runtime.
+    /// A world from a seed, for a Database; must be called within a paused runtime.
     pub(crate) fn new(seed: u64) -> Self {
+        Self::of(DATABASE, seed)
+    }
+
+    /// A world from a seed, for any kind.
+    pub(crate) fn of(subject: Subject, seed: u64) -> Self {
         let world = World::new(seed);
         let driver = world.spawn();
         for crd in steadfast::manifests::crds().expect("the definitions are serialisable") {
             world.apply(&crd.to_string()).expect("the definitions are accepted");
         }
         let settings = Settings::default();
-        Self { world, settings, seed, driver, incarnation: Cell::new(0) }
+        Self { world, settings, subject, seed, driver, incarnation: Cell::new(0) }
     }
 
     /// Takes every rule of the schema out of the stored definition, as an older release of it or a
@@ -115,7 +134,7 @@ impl Bench {
         let tap = dialer.tap.clone();
         environment.dialer = Arc::new(dialer);
         let config = Config { settings: self.settings.clone(), ..Config::default() };
-        let runner = Runner::new(environment, config).with::<DatabaseController>();
+        let runner = controllers::all(Runner::new(environment, config));
         let metrics = runner.metrics();
         let stop = CancellationToken::new();
         let task = tokio::spawn(runner.run(stop.clone()));
@@ -137,19 +156,24 @@ impl Bench {
         assert!(applied.is_ok(), "{applied:?}: {yaml}");
     }
 
-    /// The Database, as stored.
+    /// A Database, as stored.
     pub(crate) fn database(&self, name: &str) -> Option<Value> {
         self.world.get("Database", "default", name)
     }
 
+    /// A resource of the test's kind, as stored.
+    pub(crate) fn resource(&self, name: &str) -> Option<Value> {
+        self.world.get(self.subject.kind, "default", name)
+    }
+
     /// Its phase, empty when there is none.
     pub(crate) fn phase(&self, name: &str) -> String {
-        self.database(name).map(|d| text(&d, "/status/phase")).unwrap_or_default()
+        self.resource(name).map(|d| text(&d, "/status/phase")).unwrap_or_default()
     }
 
     /// A condition of it.
     pub(crate) fn condition(&self, name: &str, kind: &str) -> Value {
-        condition(&self.database(name).unwrap_or(Value::Null), kind)
+        condition(&self.resource(name).unwrap_or(Value::Null), kind)
     }
 
     /// Status, reason and message of its condition `Ready` in one line.
@@ -159,19 +183,15 @@ impl Bench {
         format!("{} {} {}", member("status"), member("reason"), member("message"))
     }
 
-    /// Waits, in virtual time, until the Database is Ready for its present generation.
+    /// Waits, in virtual time, until the resource is Ready for its present generation.
     pub(crate) async fn ready(&self, name: &str, longest: Duration) -> bool {
-        let name = name.to_owned();
-        self.until(longest, move |world| {
-            world.get("Database", "default", &name).is_some_and(|d| is_ready(&d))
-        })
-        .await
+        self.until(longest, |_| self.resource(name).is_some_and(|r| is_ready(&r))).await
     }
 
-    /// Waits until the Database is Ready, or fails with all that is known.
+    /// Waits until the resource is Ready, or fails with all that is known.
     pub(crate) async fn settle(&self, name: &str) {
         let ready = self.ready(name, LONG).await;
-        assert!(ready, "not Ready: {:#}", self.database(name).unwrap_or_default()["status"]);
+        assert!(ready, "not Ready: {:#}", self.resource(name).unwrap_or_default()["status"]);
     }
 
     /// Waits until the condition `Ready` holds all these words, or fails. Answers after how long.
@@ -198,9 +218,10 @@ impl Bench {
         holds(&self.world)
     }
 
-    /// Edits the Database as a user, which must be accepted.
+    /// Edits the test's resource as a user, which must be accepted.
     pub(crate) fn edit(&self, change: impl FnOnce(&mut Value)) {
-        let edited = self.world.edit("Database", "default", NAME, change);
+        let Subject { kind, name, .. } = self.subject;
+        let edited = self.world.edit(kind, "default", name, change);
         assert!(edited.is_ok(), "{:?}", edited.map_err(|failure| failure.message));
     }
 
@@ -247,7 +268,7 @@ fn loosen(schema: &mut Value) {
     }
 }
 
-/// Whether a Database is Ready, for its present generation.
+/// Whether a resource is Ready, for its present generation.
 pub(crate) fn is_ready(database: &Value) -> bool {
     let generation = &database["metadata"]["generation"];
     let ready = condition(database, "Ready");

@@ -4,9 +4,10 @@
 use serde_json::{Map, Value};
 use sim::world::World;
 
-/// Kinds whose objects belong to a Database.
-const KINDS: [&str; 8] = [
+/// Kinds of the resources, and of the objects that belong to them.
+const KINDS: [&str; 9] = [
     "Database",
+    "ZookeeperCluster",
     "StatefulSet",
     "Service",
     "ConfigMap",

@@ -1,5 +1,5 @@
-//! Sits between an operator and its SQL sessions: counts statements that change something, and
-//! crashes the operator or cuts the connection before or after one of them.
+//! Sits between an operator and its sessions with servers, in SQL or ZooKeeper's protocol: counts what
+//! changes something, and crashes the operator or cuts the connection before or after one of it.
 
 use std::io;
 use std::pin::Pin;
@@ -41,7 +41,7 @@ impl Tap {
         self.state.lock().expect("no holder panics").plan = Some((nth, mischief));
     }
 
-    /// The first words of every changing statement so far.
+    /// The first words of every changing statement or call so far.
     pub(crate) fn said(&self) -> Vec<String> {
         self.state.lock().expect("no holder panics").said.clone()
     }
@@ -51,13 +51,9 @@ impl Tap {
         self.state.lock().expect("no holder panics").sessions
     }
 
-    /// Counts a statement and says what happens to it.
-    fn hear(&self, statement: &str) -> Option<Mischief> {
-        let words: Vec<&str> = statement.split_whitespace().take(2).collect();
-        let words = words.join(" ");
-        if !CHANGES.iter().any(|change| words.starts_with(change)) {
-            return None;
-        }
+    /// Counts what changes something and says what happens to it.
+    fn hear(&self, bytes: &[u8]) -> Option<Mischief> {
+        let words = statement(bytes).or_else(|| call(bytes))?;
         let mut state = self.state.lock().expect("no holder panics");
         state.said.push(words);
         let count = state.said.len();
@@ -106,6 +102,32 @@ fn broken() -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 
+/// The first words of a statement that changes something and stays.
+fn statement(bytes: &[u8]) -> Option<String> {
+    let words: Vec<&str> = query(bytes)?.split_whitespace().take(2).collect();
+    let words = words.join(" ");
+    CHANGES.iter().any(|change| words.starts_with(change)).then_some(words)
+}
+
+/// A call of ZooKeeper's protocol that changes something, which the client sends in one piece: what it
+/// does and to which node.
+fn call(bytes: &[u8]) -> Option<String> {
+    let int = |at: usize| {
+        let four = bytes.get(at..at + 4)?;
+        Some(i32::from_be_bytes(four.try_into().ok()?))
+    };
+    let whole = usize::try_from(int(0)?).ok()? + 4 == bytes.len();
+    let kind = match int(8)? {
+        1 => "create",
+        5 => "write",
+        16 => "reconfigure",
+        _ => return None,
+    };
+    let length = usize::try_from(int(12)?).ok()?;
+    let path = std::str::from_utf8(bytes.get(16..16 + length)?).ok()?;
+    (whole && int(4)? > 0).then(|| format!("{kind} {path}").trim_end().to_owned())
+}
+
 /// The text of a simple query, which the client sends in one piece.
 fn query(bytes: &[u8]) -> Option<&str> {
     let (b'Q', text) = (bytes.first()?, bytes.get(5..)?) else { return None };
@@ -144,7 +166,7 @@ impl AsyncWrite for Tapped {
         if self.tap.handle.crashed() {
             return Poll::Ready(Err(broken()));
         }
-        match query(bytes).and_then(|statement| self.tap.hear(statement)) {
+        match self.tap.hear(bytes) {
             Some(Mischief::CrashBefore) => {
                 self.tap.handle.crash();
                 return Poll::Ready(Err(broken()));

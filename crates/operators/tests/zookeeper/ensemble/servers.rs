@@ -135,11 +135,16 @@ impl Servers {
                 Ok(Some(Node { data: data.clone(), version: version + 1 }))
             }
             ZooKeeperCall::Reconfigure { joining, leaving, from } => {
-                assert_eq!(joining, "");
                 if *from != self.version {
                     return Err(BAD_VERSION);
                 }
-                self.voters.remove(&(leaving.parse::<u32>().unwrap() - 1));
+                if let Ok(id) = leaving.parse::<u32>() {
+                    self.voters.remove(&(id - 1));
+                }
+                // Its own probe gives it the vote that it joins without.
+                if let Some((id, _)) = joining.strip_prefix("server.").and_then(|j| j.split_once('=')) {
+                    self.voters.insert(id.parse::<u32>().unwrap() - 1);
+                }
                 self.version += 1;
                 Ok(Some(Node { data: String::new(), version: 0 }))
             }

@@ -1,0 +1,133 @@
+//! The operator crashes before and after every write and every call to ZooKeeper of bring-up, growth,
+//! shrinking, upgrade, failed upgrade, recovery and delete, or loses the reply: the end is the same, and
+//! no node is lost (fault catalogue G-01, G-06; ZK-05).
+
+use serde_json::json;
+
+use crate::support::Bench;
+use crate::support::crash::{Before, Proof, Story};
+use crate::support::ensemble::{
+    BAD_TAG, ZK, ZOOKEEPER, is_whole, lose_image, manifest, scale, set_tag,
+};
+
+const BRING_UP: Story = Story {
+    seed: 11,
+    subject: ZOOKEEPER,
+    before: Before::Nothing,
+    act: |bench| bench.apply(&manifest(3)),
+    over: |bench| is_whole(bench, 3),
+    proof: Proof::State,
+};
+
+const GROWTH: Story = Story {
+    seed: 12,
+    subject: ZOOKEEPER,
+    before: Before::Ensemble(1),
+    act: |bench| scale(bench, 3),
+    over: |bench| is_whole(bench, 3),
+    proof: Proof::Nodes(3),
+};
+
+const SHRINKING: Story = Story {
+    seed: 13,
+    subject: ZOOKEEPER,
+    before: Before::Ensemble(3),
+    act: |bench| scale(bench, 1),
+    over: |bench| is_whole(bench, 1),
+    proof: Proof::Nodes(1),
+};
+
+const UPGRADE: Story = Story {
+    seed: 14,
+    subject: ZOOKEEPER,
+    before: Before::Ensemble(3),
+    act: |bench| set_tag(bench, "0.2.16"),
+    over: |bench| is_whole(bench, 3) && runs(bench, "0.2.16"),
+    proof: Proof::Nodes(3),
+};
+
+const FAILED_UPGRADE: Story = Story {
+    seed: 15,
+    subject: ZOOKEEPER,
+    before: Before::Ensemble(3),
+    act: |bench| {
+        lose_image(bench);
+        bench.edit(|cluster| {
+            cluster["spec"]["image"]["tag"] = json!(BAD_TAG);
+            cluster["spec"]["progressDeadlineSeconds"] = json!(60);
+        });
+    },
+    over: |bench| bench.condition(ZK, "Error")["status"] == "True",
+    proof: Proof::Nodes(2),
+};
+
+const RECOVERY: Story = Story {
+    seed: 16,
+    subject: ZOOKEEPER,
+    before: Before::Failed,
+    act: |bench| set_tag(bench, "0.2.15"),
+    over: |bench| is_whole(bench, 3) && runs(bench, "0.2.15"),
+    proof: Proof::Nodes(3),
+};
+
+const DELETION: Story = Story {
+    seed: 17,
+    subject: ZOOKEEPER,
+    before: Before::Ensemble(3),
+    act: |bench| {
+        bench.edit(|cluster| cluster["spec"]["persistence"]["reclaimPolicy"] = json!("Delete"));
+        bench.world.delete(ZOOKEEPER.kind, "default", ZK).expect("deleted");
+    },
+    over: is_gone,
+    proof: Proof::State,
+};
+
+fn runs(bench: &Bench, tag: &str) -> bool {
+    bench.resource(ZK).is_some_and(|cluster| cluster["status"]["currentVersion"] == tag)
+}
+
+/// The resource and everything of it are gone, its volumes too.
+fn is_gone(bench: &Bench) -> bool {
+    let left = |kind: &str| {
+        let all = bench.world.list(kind, "default").into_iter();
+        all.filter(|object| object["metadata"]["name"].to_string().contains("zk")).count()
+    };
+    ["ZookeeperCluster", "StatefulSet", "Pod", "Service", "ConfigMap", "PersistentVolumeClaim"]
+        .iter()
+        .all(|kind| left(kind) == 0)
+}
+
+#[test]
+fn g_01_g_06_bring_up_survives_a_crash_or_lost_reply_at_every_write() {
+    assert!(BRING_UP.matrix("bring-up of a cluster") > 50);
+}
+
+#[test]
+fn g_01_g_06_growth_survives_a_crash_or_lost_reply_at_every_write() {
+    GROWTH.matrix("growth of a cluster");
+}
+
+#[test]
+fn g_01_g_06_shrinking_survives_a_crash_or_lost_reply_at_every_write() {
+    SHRINKING.matrix("shrinking of a cluster");
+}
+
+#[test]
+fn g_01_g_06_an_upgrade_survives_a_crash_or_lost_reply_at_every_write() {
+    UPGRADE.matrix("upgrade of a cluster");
+}
+
+#[test]
+fn g_01_g_06_a_failed_upgrade_survives_a_crash_or_lost_reply_at_every_write() {
+    FAILED_UPGRADE.matrix("failed upgrade of a cluster");
+}
+
+#[test]
+fn g_01_g_06_the_way_out_survives_a_crash_or_lost_reply_at_every_write() {
+    RECOVERY.matrix("recovery of a cluster");
+}
+
+#[test]
+fn g_01_g_06_deletion_survives_a_crash_or_lost_reply_at_every_write() {
+    DELETION.matrix("deletion of a cluster");
+}
