@@ -53,12 +53,7 @@ fn watched(kind: KindRef, verbs: &[&'static str], why: &'static str) -> Permissi
     permission(kind, &[&READ, verbs].concat(), why)
 }
 
-fn below(
-    kind: KindRef,
-    suffix: &str,
-    verbs: &[&'static str],
-    why: &'static str,
-) -> Permission {
+fn below(kind: KindRef, suffix: &str, verbs: &[&'static str], why: &'static str) -> Permission {
     Permission {
         group: kind.group,
         resource: format!("{}/{suffix}", kind.plural),
@@ -146,11 +141,7 @@ fn zookeeper() -> Row {
                 "the servers; deleted before their volumes by reclaimPolicy Delete",
             ),
             watched(kinds::service_kind(), &["create", "patch"], "the Services"),
-            watched(
-                kinds::budget_kind(),
-                &["create", "patch"],
-                "how many pods a drain may take",
-            ),
+            watched(kinds::budget_kind(), &["create", "patch"], "how many pods a drain may take"),
             watched(kinds::config_map_kind(), &["create", "patch"], "configuration files"),
             watched(
                 kinds::service_account_kind(),

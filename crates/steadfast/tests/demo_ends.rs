@@ -176,7 +176,9 @@ fn panic_on_stage() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let stop = CancellationToken::new();
-        let stage = steadfast::demo::stage::Stage::build(&options, options.model, &stop).await.expect("a stage");
+        let stage = steadfast::demo::stage::Stage::build(&options, options.model, &stop)
+            .await
+            .expect("a stage");
         let text = include_str!("../../../examples/test-db.yaml");
         let resource: kube::api::DynamicObject = serde_saphyr::from_str(text).expect("a resource");
         let kind = kube::core::GroupVersionKind::gvk("database.example.com", "v1", "Database");

@@ -1,5 +1,5 @@
 //! The operator runs under exactly the rules that `manifests` prints, and needs each of them: with
-//! any one taken away, something in a Database's life does not happen.
+//! any one taken away, something in the life of a Database or a ZookeeperCluster does not happen.
 
 mod real;
 
@@ -56,7 +56,7 @@ async fn without(
     }
 }
 
-/// A Database's life that touches every permission. The step that did not happen, if one did not.
+/// Two lives that touch every permission. The step that did not happen, if one did not.
 async fn life(
     bench: &Bench,
     name: &str,
@@ -64,7 +64,10 @@ async fn life(
     patience: Duration,
 ) -> Result<(), String> {
     let operator = bench.operator(name, rules).await;
-    let outcome = live_through(bench, name, patience).await;
+    let outcome = match live_through(bench, name, patience).await {
+        Ok(()) => form(bench, name, patience).await,
+        missed => missed,
+    };
     operator.stop().await;
     outcome
 }
@@ -106,6 +109,45 @@ async fn live_through(bench: &Bench, name: &str, patience: Duration) -> Result<(
     step(bench, name, patience, "it is gone", Value::is_null).await?;
     nothing_left(bench, name, patience).await
 }
+
+/// A ZookeeperCluster, as far as it comes without its servers: its children under an account of its
+/// own, its status, and the finalizer put on and taken off again.
+async fn form(bench: &Bench, name: &str, patience: Duration) -> Result<(), String> {
+    let clusters = bench.api_of("zookeeper.pravega.io/v1beta1", "ZookeeperCluster", CLUSTERS);
+    let cluster = json!({
+        "apiVersion": "zookeeper.pravega.io/v1beta1", "kind": "ZookeeperCluster",
+        "metadata": {"name": format!("zk-{name}"), "namespace": bench.namespace},
+        "spec": {"replicas": 1, "pod": {"serviceAccountName": format!("zk-{name}-pods")},
+            "persistence": {"reclaimPolicy": "Delete"}},
+    });
+    let params = PatchParams::apply("kubectl").force();
+    let name = &format!("zk-{name}");
+    clusters.patch(name, &params, &Patch::Apply(cluster)).await.expect("accepted");
+    let began = std::time::Instant::now();
+    loop {
+        let found = clusters.get_opt(name).await.expect("readable");
+        let phase = found.map(|found| found.data["status"]["phase"].clone()).unwrap_or_default();
+        if phase == "Deploying" {
+            break;
+        }
+        if began.elapsed() > patience {
+            return Err(format!("not seen: the children of a ZookeeperCluster; phase {phase}"));
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await; // poll: its status
+    }
+    clusters.delete(name, &DeleteParams::default()).await.expect("deletable");
+    let began = std::time::Instant::now();
+    while clusters.get_opt(name).await.expect("readable").is_some() {
+        if began.elapsed() > patience {
+            return Err("not seen: the ZookeeperCluster is gone".to_owned());
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await; // poll: its finalizer
+    }
+    Ok(())
+}
+
+/// The plural of the kind.
+const CLUSTERS: &str = "zookeeperclusters";
 
 fn reason(database: &Value) -> String {
     condition(database, "Ready")["reason"].as_str().unwrap_or_default().to_owned()
@@ -178,14 +220,16 @@ async fn nothing_left(bench: &Bench, name: &str, patience: Duration) -> Result<(
     }
 }
 
-/// Takes a Database away that its operator could not.
+/// Takes away what its operator could not.
 async fn release(bench: &Bench, name: &str) {
     let _ = bench
         .api("", "ResourceQuota", "resourcequotas")
         .delete("pods", &DeleteParams::default())
         .await;
     let nothing = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    let databases = bench.databases();
-    let _ = databases.patch(name, &PatchParams::default(), &nothing).await;
-    let _ = databases.delete(name, &DeleteParams::default()).await;
+    let clusters = bench.api_of("zookeeper.pravega.io/v1beta1", "ZookeeperCluster", CLUSTERS);
+    for (api, name) in [(bench.databases(), name.to_owned()), (clusters, format!("zk-{name}"))] {
+        let _ = api.patch(&name, &PatchParams::default(), &nothing).await;
+        let _ = api.delete(&name, &DeleteParams::default()).await;
+    }
 }

@@ -39,9 +39,8 @@ impl Leavers {
     /// Claims that are to be deleted now: beyond the set, of members that nobody lists.
     pub fn deletes(&self, count: u32, records: &Records) -> Vec<Delete> {
         let listed = |ordinal: u32| records.membership.all().any(|member| member == ordinal);
-        let beyond = self.claims.range(count..).filter(|(ordinal, _)| {
-            self.reclaims && !listed(**ordinal)
-        });
+        let beyond =
+            self.claims.range(count..).filter(|(ordinal, _)| self.reclaims && !listed(**ordinal));
         beyond.filter_map(|(_, (id, live))| delete(id, live)).collect()
     }
 

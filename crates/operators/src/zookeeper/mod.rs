@@ -53,8 +53,8 @@ pub mod valid;
 
 use jiff::Timestamp;
 use phased::child::{INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
-use phased::ladder::{Climb, LadderDoc, Stand};
 use phased::fact::Reply;
+use phased::ladder::{Climb, LadderDoc, Stand};
 use phased::step::Finalizer;
 use phased::{
     Controller, KindRef, Live, ObjectId, Observed, Past, Plan, Question, Settings, Step, Trigger,

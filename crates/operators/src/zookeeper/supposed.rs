@@ -79,9 +79,9 @@ fn membership(context: &Context, past: &Past<'_>) -> String {
             Request::Sql(_) => &[],
         });
         let id = (ordinal + 1).to_string();
-        calls.into_iter().any(|call| {
-            matches!(call, ZooKeeperCall::Reconfigure { leaving, .. } if *leaving == id)
-        })
+        calls.into_iter().any(
+            |call| matches!(call, ZooKeeperCall::Reconfigure { leaving, .. } if *leaving == id),
+        )
     };
     for ordinal in (0..context.recorded.count.unwrap_or_default()).filter(|n| !left(*n)) {
         let host = context.names.pod_host(ordinal, &context.address.domain);

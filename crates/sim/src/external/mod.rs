@@ -18,9 +18,8 @@ pub(crate) fn install(model: &mut crate::builtin::Model) {
     model.programs.register(Box::new(postgres::start));
     model.programs.register(Box::new(scripted));
     let ground = Arc::new(zookeeper::Ground::default());
-    let zookeeper = move |launch: &Launch, around: &mut Surroundings| {
-        zookeeper::start(&ground, launch, around)
-    };
+    let zookeeper =
+        move |launch: &Launch, around: &mut Surroundings| zookeeper::start(&ground, launch, around);
     model.programs.register(Box::new(zookeeper));
 }
 

@@ -221,6 +221,14 @@ impl Bench {
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
     }
 
+    /// The resources of a kind of any version.
+    pub(crate) fn api_of(&self, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let gvk = GroupVersionKind::gvk(group, version, kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+
     pub(crate) fn databases(&self) -> Api<DynamicObject> {
         self.api("database.example.com", "Database", "databases")
     }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use sim::faults::{Crash, Effect, Match, Often, Rule};
 
 use super::tap::Mischief;
-use super::{Bench, NAME, OPERATOR, Operator, Subject, determinism, ensemble, login, portrait, rules};
+use super::{
+    Bench, NAME, OPERATOR, Operator, Subject, determinism, ensemble, login, portrait, rules,
+};
 
 /// A history in three parts: what happens before the operator whose writes count is started, what
 /// the user then does, and when it is over.
@@ -161,13 +163,21 @@ impl Story {
             } else if self.is_over(&bench).await {
                 break;
             }
-            assert!(began.elapsed() < PATIENCE, "{wrong:?}: not over: {}", bench.says(self.subject.name));
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{wrong:?}: not over: {}",
+                bench.says(self.subject.name)
+            );
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
         let (writes, statements) = (operator.handle.writes(), operator.tap.said().len());
         // Long enough for every write that a false end would still bring about.
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(self.is_over(&bench).await, "{wrong:?}: it did not last: {}", bench.says(self.subject.name));
+        assert!(
+            self.is_over(&bench).await,
+            "{wrong:?}: it did not last: {}",
+            bench.says(self.subject.name)
+        );
         if self.proof == Proof::RowsAfterReturn {
             bench.apply(super::TEST_DB);
             bench.settle(NAME).await;

@@ -82,7 +82,10 @@ pub(crate) fn set_tag(bench: &Bench, tag: &str) {
 }
 
 /// The server of an ordinal.
-pub(crate) fn server(bench: &Bench, ordinal: u32) -> Option<std::sync::Arc<sim::external::zookeeper::Server>> {
+pub(crate) fn server(
+    bench: &Bench,
+    ordinal: u32,
+) -> Option<std::sync::Arc<sim::external::zookeeper::Server>> {
     bench.world.zookeeper("default", &format!("{ZK}-{ordinal}"))
 }
 
@@ -156,10 +159,8 @@ pub(crate) fn images(bench: &Bench) -> Vec<String> {
 /// uids of the pods, by name.
 pub(crate) fn pods(bench: &Bench) -> Vec<(String, String)> {
     let all = bench.world.list("Pod", "default");
-    let mut pods: Vec<(String, String)> = all
-        .iter()
-        .map(|pod| (text(pod, "/metadata/name"), text(pod, "/metadata/uid")))
-        .collect();
+    let mut pods: Vec<(String, String)> =
+        all.iter().map(|pod| (text(pod, "/metadata/name"), text(pod, "/metadata/uid"))).collect();
     pods.sort();
     pods
 }
@@ -233,9 +234,11 @@ fn keeps_volumes(moment: &Moment) -> Result<(), String> {
         (left || going) && cluster["spec"]["persistence"]["reclaimPolicy"] == "Delete"
     });
     // A person may delete any.
-    let by_hand = moment.change.before.as_ref().is_some_and(|claim| {
-        !claim["metadata"]["annotations"]["test/by-hand"].is_null()
-    });
+    let by_hand = moment
+        .change
+        .before
+        .as_ref()
+        .is_some_and(|claim| !claim["metadata"]["annotations"]["test/by-hand"].is_null());
     if by_hand || goes { Ok(()) } else { Err("a claim is gone".to_owned()) }
 }
 

@@ -71,8 +71,7 @@ pub(crate) struct Subject {
 }
 
 /// The exercise's Database.
-pub(crate) const DATABASE: Subject =
-    Subject { kind: "Database", plural: "databases", name: NAME };
+pub(crate) const DATABASE: Subject = Subject { kind: "Database", plural: "databases", name: NAME };
 
 /// A running operator.
 pub(crate) struct Operator {

@@ -28,7 +28,10 @@ fn five_phases_appear_in_order_and_three_servers_are_one_ensemble() {
         assert_eq!(children.len(), 6, "{writes:#?}");
         // Each of three pods shows itself, its volume and its readiness.
         assert!(status.len() <= 18, "{writes:#?}");
-        assert_eq!(operator.tap.said(), ["create /zookeeper-operator", "create /zookeeper-operator/zk"]);
+        assert_eq!(
+            operator.tap.said(),
+            ["create /zookeeper-operator", "create /zookeeper-operator/zk"]
+        );
         let status = &bench.resource(ZK).unwrap_or_default()["status"];
         assert_eq!(status["members"]["ready"], serde_json::json!(["zk-0", "zk-1", "zk-2"]));
         assert_eq!(status["currentVersion"], "0.2.15");

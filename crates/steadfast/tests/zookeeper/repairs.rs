@@ -32,8 +32,9 @@ fn a_lost_or_edited_child_alone_is_written() {
             assert!(back.await, "{kind} {name}");
             tokio::time::sleep(Duration::from_secs(20)).await;
             let writes = bench.writes()[told..].to_vec();
-            let others =
-                writes.iter().filter(|write| !write.ends_with(name) && !write.ends_with("zk/status"));
+            let others = writes
+                .iter()
+                .filter(|write| !write.ends_with(name) && !write.ends_with("zk/status"));
             assert_eq!(others.count(), 0, "{kind} {name}: {writes:?}");
         }
         let edited = bench.world.edit("Service", "default", "zk-client", |service| {

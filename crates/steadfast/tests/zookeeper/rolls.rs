@@ -45,7 +45,10 @@ fn an_upgrade_rolls_member_by_member_and_ends_with_the_new_version() {
         assert_eq!(cluster["status"].get("targetVersion"), None);
         assert_eq!(images(&bench), vec![format!("{IMAGE}:0.2.16"); 3]);
         let after = pods(&bench);
-        assert!(before.iter().zip(&after).all(|(one, other)| one.1 != other.1), "all were made anew");
+        assert!(
+            before.iter().zip(&after).all(|(one, other)| one.1 != other.1),
+            "all were made anew"
+        );
         assert!(holds_nodes(&bench, 3));
         let gap = client.end(&bench);
         println!("upgrade: longest gap between acknowledged writes {gap:?}");

@@ -95,7 +95,11 @@ fn zk_09_volumes_of_members_that_left_go_where_the_policy_says_so() {
             let all = bench.world.list("PersistentVolumeClaim", "default");
             all.iter().map(|claim| text(claim, "/metadata/name")).collect::<Vec<_>>()
         };
-        assert!(bench.until(LONG, |_| claims(&bench) == ["data-zk-0"]).await, "{:?}", claims(&bench));
+        assert!(
+            bench.until(LONG, |_| claims(&bench) == ["data-zk-0"]).await,
+            "{:?}",
+            claims(&bench)
+        );
         rules::hold(&bench.world);
     });
 }
@@ -131,6 +135,7 @@ fn zk_10_without_a_quorum_the_size_stays_and_the_rest_is_in_force() {
             bench.world.delete("Pod", "default", &format!("{ZK}-{ordinal}")).expect("deleted");
         }
         condition_is(&bench, "Ready", "False", &[]).await;
+        assert!(bench.until(LONG, |_| ensemble::modes(&bench, 3).is_empty()).await);
         bench.edit(|cluster| {
             cluster["spec"]["replicas"] = 5.into();
             cluster["spec"]["clientService"] = serde_json::json!({"annotations": {"team": "blue"}});
@@ -214,7 +219,8 @@ fn zk_11_the_healthy_member_is_not_the_one_that_leaves() {
             model.programs.behave(&format!("default/{ZK}-0"), rule);
         });
         bench.world.delete("Pod", "default", &format!("{ZK}-0")).expect("deleted");
-        tokio::time::sleep(Duration::from_secs(10)).await;
+        let down = bench.until(LONG, |_| server(&bench, 0).and_then(|s| s.mode()).is_none());
+        assert!(down.await);
         scale(&bench, 2);
         let told = |bench: &Bench| {
             bench.resource(ZK).unwrap_or_default()["status"].to_string().contains("QuorumAtRisk")
@@ -237,8 +243,7 @@ fn zk_27_a_member_that_somebody_removed_is_listed_again() {
     simulate(|| async {
         let (bench, _operator) = ensemble::cluster(40, 3).await;
         let before = pods(&bench);
-        let id = "3";
-        server(&bench, 0).expect("a server").reconfigure("", id).expect("removed");
+        server(&bench, 0).expect("a server").reconfigure("", "3").expect("removed");
         bench.edit(|cluster| cluster["metadata"]["annotations"] = serde_json::json!({"a": "b"}));
         let unready = bench.until(LONG, |_| bench.condition(ZK, "Ready")["status"] == "False");
         assert!(unready.await, "Ready is what the ensemble says: {}", bench.says(ZK));

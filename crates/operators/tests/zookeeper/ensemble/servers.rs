@@ -142,7 +142,9 @@ impl Servers {
                     self.voters.remove(&(id - 1));
                 }
                 // Its own probe gives it the vote that it joins without.
-                if let Some((id, _)) = joining.strip_prefix("server.").and_then(|j| j.split_once('=')) {
+                if let Some((id, _)) =
+                    joining.strip_prefix("server.").and_then(|j| j.split_once('='))
+                {
                     self.voters.insert(id.parse::<u32>().unwrap() - 1);
                 }
                 self.version += 1;

@@ -131,8 +131,12 @@ impl State {
         let parted: Vec<String> =
             self.members.keys().filter(|host| lost(self, host)).cloned().collect();
         self.release(&parted);
-        let leaders: Vec<String> =
-            self.members.keys().filter(|h| self.leader_of(h) == Some(h.as_str())).cloned().collect();
+        let leaders: Vec<String> = self
+            .members
+            .keys()
+            .filter(|h| self.leader_of(h) == Some(h.as_str()))
+            .cloned()
+            .collect();
         for leader in leaders {
             let config = self.config(&leader).unwrap_or_default();
             let votes = config.members.values().any(|one| one.votes && one.host == leader);
@@ -158,7 +162,8 @@ impl State {
         let found = looking.map(|(host, _)| host).find_map(|host| {
             let peers = self.config(host)?;
             let leader = peers.members.values().map(|entry| &entry.host).find(|peer| {
-                let lists = || self.config(peer)?.members.values().find(|e| e.host == *host).cloned();
+                let lists =
+                    || self.config(peer)?.members.values().find(|e| e.host == *host).cloned();
                 self.leader_of(peer) == Some(peer.as_str())
                     && self.meet(host, peer)
                     && lists().is_some()

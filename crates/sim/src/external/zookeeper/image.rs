@@ -124,7 +124,11 @@ fn disk(launch: &Launch, around: &mut Surroundings) -> Arc<Mutex<Disk>> {
 /// ZooKeeper's version in an image of the family.
 fn version(image: &str) -> &'static str {
     let tag = image.rsplit('/').next().and_then(|last| last.split_once(':')).map_or("", |t| t.1);
-    if tag.starts_with("0.2.") { "3.7.1-a2fb57c55f8e59cdd76c34b357ad5181df1258d5" } else { "3.9.3-c26634f34490bb0ea7a09cc51e05ede3b4e320ee" }
+    if tag.starts_with("0.2.") {
+        "3.7.1-a2fb57c55f8e59cdd76c34b357ad5181df1258d5"
+    } else {
+        "3.9.3-c26634f34490bb0ea7a09cc51e05ede3b4e320ee"
+    }
 }
 
 fn listen(script: &Script, around: &mut Surroundings) {

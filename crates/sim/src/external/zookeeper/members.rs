@@ -63,7 +63,8 @@ impl Config {
 
     /// As the node `/zookeeper/config` shows it.
     pub(super) fn text(&self) -> String {
-        let lines = self.members.iter().map(|(id, entry)| format!("server.{id}={}\n", entry.line()));
+        let lines =
+            self.members.iter().map(|(id, entry)| format!("server.{id}={}\n", entry.line()));
         let members: String = lines.collect();
         format!("{members}version={:x}", self.version)
     }

@@ -37,9 +37,7 @@ impl Environment {
             let value = variables.get(name).filter(|value| !value.is_empty()).cloned();
             value.ok_or_else(|| format!("{name}: unbound variable"))
         };
-        let port = |name: &str| {
-            text(name)?.parse::<u16>().map_err(|_| format!("{name}: no port"))
-        };
+        let port = |name: &str| text(name)?.parse::<u16>().map_err(|_| format!("{name}: no port"));
         Ok(Environment {
             domain: text("DOMAIN")?,
             client_port: port("CLIENT_PORT")?,

@@ -99,8 +99,7 @@ fn answer(server: &Server, request: &[u8]) -> Option<(Out, bool)> {
             told(match done {
                 Err(error) => at(now, error),
                 Ok(config) => {
-                    let node =
-                        Node { data: config.text().into_bytes(), ..Node::default() };
+                    let node = Node { data: config.text().into_bytes(), ..Node::default() };
                     at(config.version, 0).buffer(&node.data).statistics(&node, 0)
                 }
             })

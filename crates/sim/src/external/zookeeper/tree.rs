@@ -49,7 +49,8 @@ fn parent(path: &str) -> Option<&str> {
 
 fn is_path(path: &str) -> bool {
     path == "/"
-        || path.starts_with('/') && path.split('/').skip(1).all(|part| !matches!(part, "" | "." | ".."))
+        || path.starts_with('/')
+            && path.split('/').skip(1).all(|part| !matches!(part, "" | "." | ".."))
 }
 
 impl Tree {

@@ -24,7 +24,9 @@ pub(super) fn answer(server: &Server, head: &[u8]) -> Option<String> {
     let disk = server.ground.disk(&server.host).unwrap_or_default();
     Some(match word {
         "ruok" => "imok".to_owned(),
-        "srvr" | "stat" => server.mode().map_or(NOT_SERVING.to_owned(), |m| state(server, &disk, m)),
+        "srvr" | "stat" => {
+            server.mode().map_or(NOT_SERVING.to_owned(), |m| state(server, &disk, m))
+        }
         "mntr" => server.mode().map_or(NOT_SERVING.to_owned(), |m| measures(server, &disk, m)),
         "conf" => configuration(server, &disk),
         "isro" => if server.mode().is_some() { "rw" } else { "null" }.to_owned(),
@@ -58,7 +60,8 @@ fn configuration(server: &Server, disk: &Disk) -> String {
     let tick = number("tickTime").unwrap_or(3000);
     let or = |name: &str, default: i64| number(name).unwrap_or(default);
     let entry = disk.config.as_ref().and_then(|config| config.members.get(&disk.id)).cloned();
-    let (ports, client, votes) = entry.map_or_else(Default::default, |e| (e.ports, e.client, e.votes));
+    let (ports, client, votes) =
+        entry.map_or_else(Default::default, |e| (e.ports, e.client, e.votes));
     let (quorum, election) = ports.split_once(':').unwrap_or_default();
     let client = client.rsplit(':').next().unwrap_or_default();
     let members = disk.config.as_ref().map(|config| config.text()).unwrap_or_default();
