@@ -13,6 +13,7 @@ mod truth;
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use support::simulate;
 use truth::Trial;
 
@@ -103,6 +104,37 @@ fn servers_that_come_and_go_come_out_as_foreseen_with_their_slots_and_volumes() 
     let said = told.iter().map(|(_, said)| said.as_str()).collect::<Vec<_>>();
     insta::assert_snapshot!(said.join("\n\n"));
     assert_eq!(slots, "", "what was foreseen to be dropped is gone");
+}
+
+/// Each edit of a ZookeeperCluster with what it leads to: a roll, a growth, a shrinking, a Service
+/// alone, nothing, a refusal.
+#[test]
+fn edits_of_an_ensemble_come_out_as_foreseen() {
+    let misses = simulate(|| async {
+        let mut trial = Trial::begin_cluster(9).await;
+        let mut misses = Vec::new();
+        for (field, value) in [
+            ("/spec/clientService", json!({"annotations": {"team": "blue"}})),
+            ("/spec/image", json!({"tag": "0.2.16"})),
+            ("/spec/pod", json!({"labels": {"team": "blue"}})),
+            ("/spec/config", json!({"tickTime": 3000})),
+            ("/spec/replicas", json!(5)),
+            ("/spec/replicas", json!(2)),
+            ("/spec/maxUnavailableReplicas", json!(2)),
+            ("/spec/storageType", json!("ephemeral")),
+        ] {
+            let mut after = trial.manifest.clone();
+            let (above, last) = field.rsplit_once('/').expect("a path");
+            after.pointer_mut(above).expect("there")[last] = value.clone();
+            let (verdict, applied, _) = trial.edit(&after, &format!("{field} = {value}")).await;
+            misses.extend(verdict.miss);
+            if applied {
+                trial.manifest = after;
+            }
+        }
+        misses
+    });
+    assert!(misses.is_empty(), "{}", misses.join("\n"));
 }
 
 #[test]

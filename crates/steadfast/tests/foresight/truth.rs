@@ -18,11 +18,12 @@ use crate::drawn;
 use crate::picture::{KINDS, Objects, Picture, differences, foretold};
 use crate::support::history::History;
 use crate::support::kubectl;
-use crate::support::{Bench, LONG, NAME, Operator, TEST_DB, replicas};
+use crate::support::{Bench, LONG, NAME, Operator, Subject, TEST_DB, ensemble, replicas};
 
 /// What must not change any more for a world to be settled.
-const SETTLED: [&str; 8] = [
+const SETTLED: [&str; 9] = [
     "databases",
+    "zookeeperclusters",
     "statefulsets",
     "services",
     "poddisruptionbudgets",
@@ -36,7 +37,7 @@ const QUIET: Duration = Duration::from_secs(20);
 /// Name of the client that plans, in the server's log.
 const PLANNER: &str = "planner";
 
-/// A world with a settled Database, and a person who edits it.
+/// A world with a settled resource, and a person who edits it.
 pub(crate) struct Trial {
     bench: Bench,
     _operator: Operator,
@@ -46,6 +47,13 @@ pub(crate) struct Trial {
     pub(crate) manifest: Value,
     history: History,
     activity: Arc<Mutex<Activity>>,
+}
+
+/// The exercise's Database.
+fn exercise() -> Value {
+    let mut manifest: Value = serde_saphyr::from_str(TEST_DB).expect("an example is YAML");
+    manifest["metadata"]["namespace"] = json!("default");
+    manifest
 }
 
 /// What was seen of pods, and how much happened.
@@ -75,28 +83,37 @@ impl Trial {
         // What others depend on.
         bench.apply(&TEST_DB.replace("name: test-db", "name: other"));
         bench.settle("other").await;
-        let trial = Self::around(bench, operator, seed);
-        let manifest = trial.manifest.clone();
-        trial.apply(&manifest).await.expect("the manifest is accepted");
-        trial.bench.settle(NAME).await;
-        trial.settle().await;
-        trial
+        Self::around(bench, operator, seed, exercise()).settled().await
     }
 
-    fn around(bench: Bench, operator: Operator, seed: u64) -> Self {
+    /// The same with a ZookeeperCluster of three.
+    pub(crate) async fn begin_cluster(seed: u64) -> Self {
+        let bench = Bench::of(ensemble::ZOOKEEPER, seed);
+        let operator = bench.operator();
+        let manifest = serde_json::from_str(&ensemble::manifest(3)).expect("JSON");
+        Self::around(bench, operator, seed, manifest).settled().await
+    }
+
+    async fn settled(self) -> Self {
+        self.apply(&self.manifest).await.expect("the manifest is accepted");
+        self.bench.settle(self.bench.subject.name).await;
+        self.settle().await;
+        self
+    }
+
+    fn around(bench: Bench, operator: Operator, seed: u64, manifest: Value) -> Self {
         let client =
             |name| kube::Client::new(bench.world.cluster.client(name).service(), "default");
         let mut link = Link::to(client(PLANNER), "default");
         link.clock = Arc::new(SimClock(bench.world.clone()));
-        let mut manifest: Value = serde_saphyr::from_str(TEST_DB).expect("an example is YAML");
-        manifest["metadata"]["namespace"] = json!("default");
+        let Subject { plural, name, .. } = bench.subject;
         Self {
             link,
             person: client("person"),
             chance: Rng::with_seed(seed),
             manifest,
-            history: History::of(&bench.world, NAME),
-            activity: follow(&bench.world),
+            history: History::of_kind(&bench.world, plural, name),
+            activity: follow(&bench.world, name),
             _operator: operator,
             bench,
         }
@@ -106,7 +123,7 @@ impl Trial {
     pub(crate) async fn first_install(seed: u64) -> Option<String> {
         let bench = Bench::new(seed);
         let operator = bench.operator();
-        let trial = Self::around(bench, operator, seed);
+        let trial = Self::around(bench, operator, seed, exercise());
         let forecast = trial.foresee(&trial.manifest).await;
         let phases = forecast.phases.iter().map(|one| one.phase.clone()).collect::<Vec<_>>();
         let made: BTreeSet<String> = forecast
@@ -187,7 +204,8 @@ impl Trial {
         let mut phases: Vec<String> =
             all[seen.saturating_sub(1)..].iter().map(|s| s.phase.clone()).collect();
         phases.dedup();
-        let ready = self.bench.condition(NAME, "Ready")["status"] == "True";
+        let name = self.bench.subject.name;
+        let ready = self.bench.condition(name, "Ready")["status"] == "True";
         let truth = Picture {
             refused: !ready,
             children: differences(&before, &self.objects()),
@@ -201,7 +219,7 @@ impl Trial {
     async fn restore(&mut self) {
         let manifest = self.manifest.clone();
         self.apply(&manifest).await.expect("what was accepted is accepted again");
-        self.bench.settle(NAME).await;
+        self.bench.settle(self.bench.subject.name).await;
         self.settle().await;
     }
 
@@ -235,9 +253,11 @@ impl Trial {
         let mut found = Objects::new();
         for kind in KINDS {
             for object in self.bench.world.list(kind, "default") {
-                let label = |key: &str| object["metadata"]["labels"][key].as_str() == Some(NAME);
+                let label = |key: &str| {
+                    object["metadata"]["labels"][key].as_str() == Some(self.bench.subject.name)
+                };
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                if label("app.kubernetes.io/instance") {
+                if label("app.kubernetes.io/instance") || label("app") {
                     found.insert(
                         format!("{kind}/default/{name}"),
                         (kind.to_owned(), object.clone()),
@@ -250,7 +270,7 @@ impl Trial {
 }
 
 /// Keeps count of changes, and of pods that go.
-fn follow(world: &World) -> Arc<Mutex<Activity>> {
+fn follow(world: &World, name: &'static str) -> Arc<Mutex<Activity>> {
     let activity = Arc::new(Mutex::new(Activity::default()));
     let seen = activity.clone();
     world.check("activity", move |moment| {
@@ -259,7 +279,7 @@ fn follow(world: &World) -> Arc<Mutex<Activity>> {
         if SETTLED.contains(&key.plural.as_str()) {
             seen.changes += 1;
         }
-        let ours = key.plural == "pods" && key.name.starts_with(NAME);
+        let ours = key.plural == "pods" && key.name.starts_with(name);
         if ours && moment.change.after.is_none() {
             seen.gone.push(key.name.clone());
         }
