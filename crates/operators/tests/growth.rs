@@ -158,3 +158,25 @@ fn pg_31_a_growing_primary_is_not_called_unavailable() {
     assert!(told.iter().any(|reason| reason == "GrowingVolumes"), "{told:?}");
     assert!(!told.iter().any(|reason| reason == "PrimaryUnavailable"), "{told:?}");
 }
+
+/// A small claim of a class that cannot expand is served as it is; what is asked about it, about a
+/// dependency and twice of a server that is silent, is asked within the rounds of one pass.
+#[test]
+fn the_questions_of_a_pass_end_although_the_server_is_silent() {
+    let mut root = check::seed();
+    root["spec"]["externalDependencies"] = json!([{"name": "x", "address": "broker.mq.svc:5672"}]);
+    let mut world = World::of(root);
+    world.bring_up();
+    let class = phased::ObjectId::new(operators::database::names::storage_class_kind(), "", "fast");
+    world.store(&class, json!({"provisioner": "x", "metadata": {}}));
+    let claim = world.names().claim(0);
+    world.meddle(&claim, |claim| {
+        claim["spec"]["storageClassName"] = json!("fast");
+        claim["spec"]["resources"]["requests"]["storage"] = json!("5Gi");
+    });
+    world.settle();
+    assert_eq!(world.story(), "Ready/True/AllChecksPassed");
+    world.server.up = false;
+    world.settle();
+    assert_eq!(world.condition("Ready").0, "False", "{}", world.story());
+}

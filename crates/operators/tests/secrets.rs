@@ -125,3 +125,25 @@ fn pg_09_a_users_own_credentials_are_used() {
     world.settle();
     assert_eq!(world.condition("Ready").1, "PasswordMissing");
 }
+
+/// While a password cannot be used nothing of its Secret is written, and nothing is told as taken
+/// back that is not.
+#[test]
+fn nothing_is_told_as_taken_back_while_the_password_is_unusable() {
+    let names = World::ready().names();
+    let all = [names.credentials_secret(), names.superuser_secret(), names.replication_secret()];
+    for id in all {
+        let mut world = World::ready();
+        world.meddle(&id, |secret| {
+            secret["data"]["password"] = json!("");
+            secret["metadata"]["labels"]["app.kubernetes.io/component"] = json!("other");
+        });
+        for _ in 0..6 {
+            let plan = world.pass();
+            let told = plan.events.iter().any(|event| event.reason == "EditReverted");
+            assert!(!told, "{id}: {:?}", plan.events);
+            world.advance(30);
+        }
+        assert_eq!(world.condition("Ready").1, "PasswordMissing", "{id}");
+    }
+}

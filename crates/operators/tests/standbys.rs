@@ -326,3 +326,22 @@ fn settings_that_cannot_carry_standbys_are_refused() {
         assert!(world.condition("Ready").2.contains(&format!("spec.parameters[{name:?}]")));
     }
 }
+
+/// A label that an admission webhook changes on its way is not sent again and again (G-28).
+#[test]
+fn g_28_a_label_that_is_not_kept_is_not_sent_again() {
+    let mut world = three();
+    let id = world.names().pod(1);
+    world.meddle(&id, |pod| {
+        pod["metadata"]["labels"]["app.kubernetes.io/component"] = json!("theirs");
+        pod["metadata"]["managedFields"] = json!([{
+            "manager": operators::database::MANAGER, "operation": "Apply", "apiVersion": "v1",
+            "fieldsType": "FieldsV1", "time": "2026-01-01T00:00:00Z",
+            "fieldsV1": {"f:metadata": {"f:labels": {"f:app.kubernetes.io/component": {}}}},
+        }]);
+    });
+    world.writes.clear();
+    world.settle();
+    assert!(world.writes.is_empty(), "{:?}", world.writes);
+    assert_eq!(world.story(), "Ready/True/AllChecksPassed");
+}

@@ -59,7 +59,7 @@ impl Means {
         if told {
             self.store.put(id, live);
         } else {
-            self.store.remove(id, live.uid(), crate::store::version(&live));
+            self.store.forget(id, &live);
         }
     }
 }

@@ -94,6 +94,15 @@ impl Store {
         inner.bury(id, version);
     }
 
+    /// Forgets an object as it was read, which no watch tells of; a newer state that a watch brought
+    /// meanwhile stays.
+    pub fn forget(&self, id: &ObjectId, read: &Live) {
+        let mut inner = self.lock();
+        if inner.objects.get(id).is_some_and(|known| version(&known.live) <= version(read)) {
+            inner.objects.remove(id);
+        }
+    }
+
     /// The mark to give to [`Store::retain`]: taken when a list begins.
     pub fn mark(&self) -> u64 {
         self.lock().taken

@@ -77,7 +77,8 @@ async fn the_scripts_form_one_ensemble_of_voters() {
     let mut session = Session::open(&world, 1).await.expect("a session");
     let (config, _) = session.get("/zookeeper/config").await.expect("there");
     let lines: Vec<&str> = config.lines().collect();
-    let first = "server.1=zk-0.zk-headless.default.svc.cluster.local:2888:3888:participant;0.0.0.0:2181";
+    let first =
+        "server.1=zk-0.zk-headless.default.svc.cluster.local:2888:3888:participant;0.0.0.0:2181";
     assert_eq!(lines[0], first);
     assert_eq!(config.matches(":participant;").count(), 3);
     assert!(lines[3].starts_with("version=1000000"), "{config}");
@@ -195,7 +196,9 @@ async fn the_stop_hook_leaves_only_when_the_record_has_no_place() {
 async fn an_image_without_the_scripts_does_not_start() {
     let world = World::new(2);
     let driver = world.spawn();
-    world.apply(&manifest(1).replace("pravega/zookeeper:0.2.15", "zookeeper:3.9")).expect("applied");
+    world
+        .apply(&manifest(1).replace("pravega/zookeeper:0.2.15", "zookeeper:3.9"))
+        .expect("applied");
     world.run_for(Duration::from_secs(30)).await;
     let pod = world.get("Pod", "default", "zk-0").unwrap_or_default();
     let state = pod["status"]["containerStatuses"][0].to_string();

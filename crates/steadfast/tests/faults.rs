@@ -340,29 +340,6 @@ fn pg_39_a_lock_is_bounded_and_told() {
     });
 }
 
-/// A server that answers, slowly, is asked once more before it is told as down (issue 2).
-#[test]
-fn g_74_a_slow_answer_is_no_outage() {
-    for (seconds, told) in [(3, false), (40, true)] {
-        simulate(move || async move {
-            let (bench, _operator) = Bench::with_test_db(108).await;
-            tokio::time::sleep(MINUTE).await;
-            let before = bench.writes().len();
-            let slow = Duration::from_secs(seconds);
-            bench.world.disturb("default", "test-db-0", |c| c.delay = slow);
-            let lost =
-                bench.until(10 * MINUTE, |_| bench.condition(NAME, "Ready")["status"] != "True");
-            assert_eq!(lost.await, told, "{seconds}: {}", bench.says(NAME));
-            bench.world.disturb("default", "test-db-0", |c| c.delay = Duration::ZERO);
-            if told {
-                assert!(bench.ready(NAME, 20 * MINUTE).await, "{}", bench.says(NAME));
-            } else {
-                assert_eq!(bench.writes().split_off(before), Vec::<String>::new());
-            }
-        });
-    }
-}
-
 #[test]
 fn pg_40_pg_48_g_78_a_server_that_takes_no_writes_is_noticed_told_and_left_alone() {
     type Case = (fn(&mut sim::external::postgres::Conditions, bool), &'static str);

@@ -157,3 +157,84 @@ fn a_strangers_pod_in_the_way_is_told_and_its_removal_heals() {
         bench.settle(NAME).await;
     });
 }
+
+/// What another's StatefulSet of the same name left behind, its pod and claim named as ours are.
+const LEFT_BY_OTHERS: &str = "
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: test-db, namespace: default}
+spec:
+  serviceName: test-db
+  replicas: 1
+  selector: {matchLabels: {app: theirs}}
+  template:
+    metadata: {labels: {app: theirs}}
+    spec: {containers: [{name: main, image: 'nginx:1', volumeMounts: [{name: data, mountPath: /data}]}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+";
+
+/// Name, revision and claim of a pod tell nothing of whose it is: neither labelled nor deleted, ready
+/// or not, while the Database stands and when it goes.
+#[test]
+fn a_pod_that_anothers_set_left_behind_is_never_touched() {
+    for ready in [true, false] {
+        simulate(move || async move {
+            let bench = Bench::new(135);
+            bench.apply(LEFT_BY_OTHERS);
+            let up = bench.until(SOON, |_| is_ready_pod(&bench));
+            assert!(up.await);
+            let orphan = sim::DeleteOptions {
+                propagation: Some(sim::Propagation::Orphan),
+                ..sim::DeleteOptions::default()
+            };
+            bench.world.delete_with("StatefulSet", "default", NAME, orphan).expect("deleted");
+            if !ready {
+                bench.world.model(|model| model.down.insert("node-1".to_owned()));
+                assert!(bench.until(10 * SOON, |_| !is_ready_pod(&bench)).await);
+            }
+            let look = || {
+                let pod = bench.world.get("Pod", "default", "test-db-0").unwrap_or_default();
+                (pod["metadata"]["uid"].clone(), pod["metadata"]["labels"].clone())
+            };
+            let before = look();
+            let _operator = bench.operator();
+            bench.apply(TEST_DB);
+            bench.told(NAME, &["NameConflict", "test-db-0"], SOON).await;
+            tokio::time::sleep(10 * SOON).await;
+            assert_eq!(look(), before, "ready: {ready}");
+            bench.world.delete("Database", "default", NAME).expect("deleted");
+            assert!(bench.until(SOON, |_| bench.database(NAME).is_none()).await);
+            tokio::time::sleep(SOON).await;
+            assert_eq!(look(), before, "ready: {ready}");
+        });
+    }
+}
+
+fn is_ready_pod(bench: &Bench) -> bool {
+    let pod = bench.world.get("Pod", "default", "test-db-0").unwrap_or_default();
+    let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|c| c["type"] == "Ready" && c["status"] == "True")
+}
+
+/// With `Delete` the volumes of standbys go too, whatever they are labelled.
+#[test]
+fn a_standbys_claim_that_is_labelled_otherwise_goes_with_the_database() {
+    for changes in edits() {
+        simulate(move || async move {
+            let (bench, operator) = replicas::three(136).await;
+            bench.edit(|database| database["spec"]["deletionPolicy"] = json!("Delete"));
+            bench.settle(NAME).await;
+            operator.kill();
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            label(&bench, "PersistentVolumeClaim", "data-test-db-1", &changes);
+            bench.world.delete("Database", "default", NAME).expect("deleted");
+            let _operator = bench.operator();
+            assert!(bench.until(2 * SOON, |_| bench.database(NAME).is_none()).await);
+            tokio::time::sleep(SOON).await;
+            let claim = bench.uid("PersistentVolumeClaim", "data-test-db-1");
+            assert!(claim.is_empty(), "{changes:?}");
+        });
+    }
+}

@@ -1,5 +1,5 @@
 //! Faults that a breaker found, each with its kind: waits that turn hot, edits that nobody noticed
-//! (fault catalogue PG-25, G-18, PG-09). Everything here runs under virtual time.
+//! (fault catalogue PG-25, G-18, G-74, PG-09). Everything here runs under virtual time.
 
 mod support;
 
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use support::{Bench, NAME, TEST_DB, simulate};
 
+const MINUTE: Duration = Duration::from_secs(60);
 /// Requests that an hour of waiting may cost: a look every five seconds asks a handful each.
 const REQUESTS_AN_HOUR: usize = 10_000;
 
@@ -58,4 +59,27 @@ fn pg_09_an_edit_of_a_secret_that_a_person_brought_is_noticed_at_once() {
             .await;
         assert!(told, "{:#}", bench.database(NAME).unwrap_or_default()["status"]);
     });
+}
+
+/// A server that answers, slowly, is asked once more before it is told as down (issue 2).
+#[test]
+fn g_74_a_slow_answer_is_no_outage() {
+    for (seconds, told) in [(3, false), (40, true)] {
+        simulate(move || async move {
+            let (bench, _operator) = Bench::with_test_db(108).await;
+            tokio::time::sleep(MINUTE).await;
+            let before = bench.writes().len();
+            let slow = Duration::from_secs(seconds);
+            bench.world.disturb("default", "test-db-0", |c| c.delay = slow);
+            let lost =
+                bench.until(10 * MINUTE, |_| bench.condition(NAME, "Ready")["status"] != "True");
+            assert_eq!(lost.await, told, "{seconds}: {}", bench.says(NAME));
+            bench.world.disturb("default", "test-db-0", |c| c.delay = Duration::ZERO);
+            if told {
+                assert!(bench.ready(NAME, 20 * MINUTE).await, "{}", bench.says(NAME));
+            } else {
+                assert_eq!(bench.writes().split_off(before), Vec::<String>::new());
+            }
+        });
+    }
 }

@@ -68,9 +68,13 @@ pub fn plan(context: &Context) -> Plan {
 /// nothing, and a server would run on without an owner (issue 2). Where the watch does not show the
 /// pod it is read, for ordinals that the spec or a claim tells of. Answers what is waited for.
 fn remove_left_behind(context: &Context, ordinal: u32, plan: &mut Plan) -> Option<String> {
-    let id = context.names.pod(ordinal);
+    let (id, claim) = (context.names.pod(ordinal), context.names.claim(ordinal));
     let expected = i64::from(ordinal) < i64::from(context.observed.resource.spec.replicas)
         || context.claim(ordinal).is_some();
+    // By its claim it is told whose the pod is.
+    if expected && let Sight::Unasked(question) = context.sight(&claim) {
+        plan.asks.push(question);
+    }
     match context.sight(&id) {
         Sight::Unasked(question) if expected => plan.asks.push(question),
         Sight::Unread(trouble) => return Some(format!("{id}: {}", trouble.message)),
@@ -177,7 +181,10 @@ fn owner(context: &Context) -> Owner {
 /// Everything that may be deleted: by name, and by the labels that volumes carry.
 fn doomed(context: &Context) -> Vec<ObjectId> {
     let names = &context.names;
-    let mut all = vec![names.data_claim(), names.superuser_secret(), names.replication_secret()];
+    // Somebody may have labelled a claim otherwise: those of the servers are looked for by name.
+    let servers = u32::try_from(context.observed.resource.spec.replicas).unwrap_or(1);
+    let mut all = vec![names.superuser_secret(), names.replication_secret()];
+    all.extend((0..servers.clamp(1, valid::MOST_REPLICAS)).map(|ordinal| names.claim(ordinal)));
     let labelled = context.observed.of_kind(names::claim_kind()).map(|(id, _)| id.clone());
     let others: Vec<ObjectId> = labelled.filter(|id| !all.contains(id)).collect();
     all.extend(others);

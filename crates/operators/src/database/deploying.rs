@@ -1,4 +1,6 @@
-//! The rung `Deploying`: the StatefulSet runs the generation that was written, by its own status.
+//! The rung `Deploying`: the StatefulSet runs the generation that was written, by its own status. While
+//! a standby of the roll waits for what only the primary can give it, this rung has that made there
+//! ([`super::replication::prepare`]).
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -186,11 +188,14 @@ fn replace_blocking_pod(tending: &mut Tending<'_>, set: &StatefulSet) {
         return;
     };
     let seen = set.status.as_ref().and_then(|s| s.observed_generation) >= set.metadata.generation;
-    let blocks = |pod: &Live| members::blocks(pod, update) && !made_since_the_roll(context, pod);
-    let blocking = context.pods().rfind(|(_, pod)| seen && blocks(pod));
+    let blocks = |ordinal: u32, pod: &Live| {
+        members::blocks(pod, update)
+            && !made_since_the_roll(context, pod)
+            && hidden::is_ours(context, ordinal, pod)
+    };
+    let blocking = context.pods().rfind(|(ordinal, pod)| seen && blocks(*ordinal, pod));
     let Some((ordinal, pod)) = blocking else { return };
-    // A pod that is being labelled is written in this pass already.
-    if !roles::is_labelled(context, ordinal, pod) && pod.controller_owner().is_some() {
+    if roles::is_being_labelled(context, ordinal, pod) {
         return;
     }
     let id = context.names.pod(ordinal);

@@ -75,7 +75,7 @@ fn class_of(context: &Context, claim: &Live) -> Class {
 /// Says, in the lowest rung, that a class cannot expand; the rest of the spec is in force.
 pub fn judge(tending: &mut Tending<'_>) {
     let context = tending.context;
-    let Some(blueprint) = &context.blueprint else { return };
+    let Some(blueprint) = context.blueprint.as_ref().filter(|b| b.growth.is_some()) else { return };
     for claim in small(context, blueprint) {
         let name = claim.metadata.name.as_deref().unwrap_or_default();
         match class_of(context, claim) {
@@ -86,8 +86,6 @@ pub fn judge(tending: &mut Tending<'_>) {
                 }
                 tending.judge(Verdict::Asking);
             }
-            // A claim that somebody made smaller beforehand is served as it is.
-            Class::Refuses(_) if blueprint.growth.is_none() => {}
             Class::Refuses(why) => {
                 let message = format!(
                     "spec.storage.size: claim {name} cannot grow to {}: {why}; write {} again, or \
@@ -118,9 +116,21 @@ pub fn tend_claims(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     for (ordinal, live) in context.claims() {
         let ours = phased::child::foreign(live, &blueprint.owner()).is_none();
         let wanted = ordinal < blueprint.valid.replicas;
-        let grows = wanted
-            && is_smaller(live, blueprint.size())
-            && matches!(class_of(context, live), Class::Expands);
+        let small = wanted && is_smaller(live, blueprint.size());
+        // A claim that somebody made smaller beforehand, of a class that cannot expand, is served as
+        // it is.
+        let grows = small
+            && match class_of(context, live) {
+                Class::Expands => true,
+                Class::Refuses(_) | Class::Unread(_) => false,
+                Class::Unasked(question) => {
+                    if !tending.judgement.asks.contains(&question) {
+                        tending.judgement.asks.push(question);
+                    }
+                    tending.judge(Verdict::Asking);
+                    false
+                }
+            };
         let going = live.deletion_time().is_some() || is_superfluous(context, blueprint, ordinal);
         if !ours || going {
             continue;

@@ -15,13 +15,12 @@ use super::dependencies::{self, Dependency};
 use super::held::Recorded;
 use super::secrets::{self, Derived, Judged};
 use super::verify::{self, Heard};
-use super::{FINALIZER, config, growth, names, reason, roles, servers, services, valid};
+use super::{FINALIZER, config, growth, names, reason, record, roles, servers, services, valid};
 use crate::parts::hidden;
+use crate::parts::members::Members;
 use crate::parts::scene::Scene;
 use crate::parts::tending::Tended;
 
-/// How often what cannot be read is tried again, in seconds.
-const LOOK_AGAIN_SECONDS: i64 = 5;
 /// How often a dependency that does not answer is tried again, in seconds.
 const DEPENDENCY_RETRY_SECONDS: i64 = 30;
 
@@ -39,7 +38,7 @@ pub fn accept(context: &Context) -> Judgement {
         tending.judge(Verdict::Blocked(Finding::new(&reason::INVALID_SPEC, message)));
         return tending.judgement;
     }
-    await_records(&mut tending);
+    record::await_known(&mut tending);
     for finding in &context.held {
         tending.note(None, finding.clone());
         tending.judge(Verdict::Blocked(finding.clone()));
@@ -74,7 +73,7 @@ pub fn accept(context: &Context) -> Judgement {
 pub fn provision(context: &Context) -> Judgement {
     let mut tending = Tending::new(context);
     let Some(blueprint) = &context.blueprint else { return tending.judgement };
-    if unknown_records(context).is_some() {
+    if record::unknown(context).is_some() {
         return tending.judgement;
     }
     await_dependencies(&mut tending, blueprint);
@@ -104,35 +103,6 @@ pub fn provision(context: &Context) -> Judgement {
         tending.wake_after(DEPENDENCY_RETRY_SECONDS);
     }
     tending.judgement
-}
-
-/// Before anything is written down about the data, the volume that a former Database of this name
-/// may have left is read: what its data were made with must not be lost to a watch that is late.
-/// Answers what of it is not known yet.
-fn unknown_records(context: &Context) -> Option<Sight> {
-    let known = context.records();
-    if known.set.is_some() || known.config.is_some() {
-        return None;
-    }
-    match context.sight(&context.names.data_claim()) {
-        Sight::Seen(_) | Sight::Absent => None,
-        unknown => Some(unknown),
-    }
-}
-
-fn await_records(tending: &mut Tending<'_>) {
-    match unknown_records(tending.context) {
-        Some(Sight::Unasked(question)) => {
-            tending.judgement.asks.push(question);
-            tending.judge(Verdict::Asking);
-        }
-        Some(Sight::Unread(trouble)) => {
-            let id = tending.context.names.data_claim();
-            let finding = Finding::new(&reason::READ_FAILED, format!("{id}: {}", trouble.message));
-            tending.wait(finding, "Readable", LOOK_AGAIN_SECONDS);
-        }
-        Some(Sight::Seen(_) | Sight::Absent) | None => {}
-    }
 }
 
 /// The question whether the superuser may log in, when a password hangs on it: the application's
@@ -276,14 +246,16 @@ fn provide_credentials(tending: &mut Tending<'_>, blueprint: &Blueprint) {
 
 /// A Secret of ours: made once, and its derived keys kept up to date.
 fn provide_secret(tending: &mut Tending<'_>, desired: &Desired, keys: Vec<Derived>) {
-    let before = tending.judgement.steps.len();
+    let before = (tending.judgement.steps.len(), tending.judgement.events.len());
     match tending.child(desired) {
         Tended::Missing => tending.create(&desired.id, secrets::create(desired, &keys)),
         Tended::Kept(live) => {
             // The derived keys are among what we apply, so every write must declare them all: a
-            // plain apply would take them away.
-            let outdated = tending.judgement.steps.len() > before;
-            tending.judgement.steps.truncate(before);
+            // plain apply would take them away. They follow from the password, so without one that
+            // can be used nothing is written, and nothing is told as taken back.
+            let outdated = tending.judgement.steps.len() > before.0;
+            tending.judgement.steps.truncate(before.0);
+            let reverted = tending.judgement.events.split_off(before.1);
             let judged = secrets::judge(&live);
             judge_password(tending, &desired.id, &judged);
             let troubled = tending.context.observed.trouble_of(&desired.id).is_some();
@@ -291,6 +263,7 @@ fn provide_secret(tending: &mut Tending<'_>, desired: &Desired, keys: Vec<Derive
                 && !troubled
                 && let Some((step, drifts)) = secrets::follow(&live, desired, keys, outdated)
             {
+                tending.judgement.events.extend(reverted);
                 for drift in &drifts {
                     tending.reverted(&desired.id, drift);
                 }
@@ -389,8 +362,7 @@ fn provide_servers(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     {
         return;
     }
-    let claim = context.observed.object(&context.names.data_claim());
-    let claim_going = claim.is_some_and(|c| c.deletion_time().is_some());
+    let claim_going = context.claim(0).is_some_and(|c| c.deletion_time().is_some());
     if tending.child(&desired) != Tended::Missing {
         return;
     }

@@ -8,7 +8,15 @@
 //! 2, "Children"; issue 2). Must not decide what a record forbids; [`super::held`] does.
 
 use phased::compare::Path;
+use phased::ladder::{Finding, Verdict};
 use phased::{Live, ownership};
+
+use super::context::{Context, Sight, Tending};
+use super::reason;
+use crate::parts::scene::Scene;
+
+/// How often what cannot be read is tried again, in seconds.
+const LOOK_AGAIN_SECONDS: i64 = 5;
 
 /// Annotation and key of one value.
 #[derive(Clone, Copy, Debug)]
@@ -83,4 +91,34 @@ fn copy(live: &Live, parents: &[&str], key: &str) -> Option<Copy> {
     let path = place.fold(Path::default(), |path, name| path.field(name));
     let is_kept = ownership::holder(live, &path, super::MANAGER).is_none();
     (!text.is_empty()).then(|| Copy { text: text.to_owned(), is_kept })
+}
+
+/// Before anything is written down about the data, the volume that a former Database of this name
+/// may have left is read: what its data were made with must not be lost to a watch that is late.
+/// Answers what of it is not known yet.
+pub fn unknown(context: &Context) -> Option<Sight> {
+    let known = context.records();
+    if known.set.is_some() || known.config.is_some() {
+        return None;
+    }
+    match context.sight(&context.names.data_claim()) {
+        Sight::Seen(_) | Sight::Absent => None,
+        unknown => Some(unknown),
+    }
+}
+
+/// Asks for it, or waits until it can be read.
+pub fn await_known(tending: &mut Tending<'_>) {
+    match unknown(tending.context) {
+        Some(Sight::Unasked(question)) => {
+            tending.judgement.asks.push(question);
+            tending.judge(Verdict::Asking);
+        }
+        Some(Sight::Unread(trouble)) => {
+            let id = tending.context.names.data_claim();
+            let finding = Finding::new(&reason::READ_FAILED, format!("{id}: {}", trouble.message));
+            tending.wait(finding, "Readable", LOOK_AGAIN_SECONDS);
+        }
+        Some(Sight::Seen(_) | Sight::Absent) | None => {}
+    }
 }

@@ -22,9 +22,9 @@ pub fn is_assigned(ordinal: u32, pod: &Live) -> bool {
     pod.label(ROLE_LABEL) == Some(of(ordinal))
 }
 
-/// Whether a pod carries every label that it should.
-pub fn is_labelled(context: &Context, ordinal: u32, pod: &Live) -> bool {
-    hidden::differing(pod, &wanted(&context.names.name, ordinal)).is_none()
+/// Whether a pod is labelled in this very pass: then nothing else is done to it.
+pub fn is_being_labelled(context: &Context, ordinal: u32, pod: &Live) -> bool {
+    hidden::differing::<Context>(pod, &wanted(&context.names.name, ordinal)).is_some()
 }
 
 /// Labels the pods of our own set that do not tell their part, or that somebody labelled otherwise.

@@ -14,6 +14,7 @@ use super::context::Tending;
 use super::stream::{self, Replication, Told};
 use super::verify::{self, Target};
 use super::{reason, replication, roles, secrets, servers};
+use crate::parts::hidden;
 use crate::parts::members::{Members, is_ready};
 use crate::parts::scene::Scene;
 use crate::parts::stall;
@@ -233,7 +234,9 @@ fn replace(tending: &mut Tending<'_>, blueprint: &Blueprint, all: &[Standing]) {
     let id = context.names.pod(ordinal);
     let Some(pod) = context.pod(ordinal) else { return };
     // A pod that is being labelled, or rolled, is looked at again.
-    let settled = roles::is_assigned(ordinal, pod) && servers::is_made_from(pod, blueprint);
+    let settled = !roles::is_being_labelled(context, ordinal, pod)
+        && servers::is_made_from(pod, blueprint)
+        && hidden::is_ours(context, ordinal, pod);
     if !settled || context.observed.trouble_of(&id).is_some() {
         return;
     }

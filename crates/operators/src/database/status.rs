@@ -18,6 +18,7 @@ use super::names::PORT;
 use super::phases::LADDER;
 use super::verify::{self, Evidence, Heard};
 use super::{deploying, growth, labels, reason};
+use crate::parts::hidden;
 use crate::parts::members::{Members, is_ready_live};
 use crate::parts::scene::Scene;
 use crate::parts::stored::{self, wanted};
@@ -107,7 +108,7 @@ fn record(
     after.system_identifier = learned.or_else(|| before.system_identifier.clone());
     let version = evidence.map(|e| e.identity.version.clone());
     after.server_version = version.or_else(|| before.server_version.clone());
-    let claim = context.observed.object(&names.data_claim()).map(|c| c.uid().to_owned());
+    let claim = context.claim(0).map(|claim| claim.uid().to_owned());
     let settled = outcome.ready || before.system_identifier.is_none() || before.volume.is_none();
     after.volume =
         if settled { claim.or_else(|| before.volume.clone()) } else { before.volume.clone() };
@@ -229,8 +230,7 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
                        remove it, or the loss of them counts as accepted";
         return wanted("Degraded", Truth::True, &reason::DATA_LOSS_ACCEPTED, message);
     }
-    let claim = context.observed.object(&context.names.data_claim());
-    if claim.is_some_and(|c| c.deletion_time().is_some()) {
+    if context.claim(0).is_some_and(|c| c.deletion_time().is_some()) {
         let message = format!(
             "{} is marked for deletion and goes when the pod does; take a dump now",
             context.names.data_claim()
@@ -250,7 +250,10 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
 /// is not in force then is something else.
 fn runs(context: &Context, climb: &Climb) -> bool {
     let asked = phase_of(climb.phase) == Phase::Verifying && climb.verdict != Verdict::Done;
-    !asked && context.pod(0).is_some_and(|pod| pod.deletion_time().is_none() && is_ready_live(pod))
+    let runs = |pod: &Live| {
+        pod.deletion_time().is_none() && is_ready_live(pod) && hidden::is_ours(context, 0, pod)
+    };
+    !asked && context.pod(0).is_some_and(runs)
 }
 
 /// The write, when the stored status is not already this one.

@@ -42,15 +42,29 @@ pub(crate) fn ask<S: Members>(tending: &mut Tending<'_, S>, count: u32) {
     }
 }
 
-/// Whether the pod was made by a StatefulSet for this ordinal and has no controller any more.
-pub(crate) fn is_released(context: &impl Members, ordinal: u32, pod: &Live) -> bool {
+/// Whether the pod was made by our StatefulSet for this ordinal and has no controller any more. That
+/// it was ours is told by its claim, which carries our mark and which the pod mounts: names, labels
+/// and revisions another's StatefulSet may have as well.
+pub(crate) fn is_released<S: Members>(context: &S, ordinal: u32, pod: &Live) -> bool {
     let claim = context.claim_id(ordinal).name;
     let volumes = pod.value["spec"]["volumes"].as_array();
     let mounts = volumes
         .into_iter()
         .flatten()
         .any(|volume| volume["persistentVolumeClaim"]["claimName"] == claim.as_str());
-    pod.controller_owner().is_none() && pod.label(REVISION_LABEL).is_some() && mounts
+    let marked = context.claim(ordinal).is_some_and(|claim| context.is_marked(claim));
+    pod.controller_owner().is_none() && pod.label(REVISION_LABEL).is_some() && mounts && marked
+}
+
+/// Whether the pod is our set's, or was and was let go. Anybody else's is never touched.
+pub(crate) fn is_ours<S: Members>(context: &S, ordinal: u32, pod: &Live) -> bool {
+    let set = context.seen(&context.set_id());
+    let set = set.filter(|set| foreign(set, &context.owner()).is_none());
+    match (pod.controller_owner(), set) {
+        (Some(owner), Some(set)) => owner.uid == set.uid(),
+        (Some(_), None) => false,
+        (None, _) => is_released(context, ordinal, pod),
+    }
 }
 
 /// Brings the pods of our own set, and those that it let go, under the labels that `wanted` gives for
@@ -65,12 +79,11 @@ pub(crate) fn restore_labels<S: Members>(
         return;
     }
     for (ordinal, pod) in context.pods() {
-        let owned = pod.controller_owner().is_some_and(|owner| owner.uid == set.uid());
-        if pod.deletion_time().is_some() || !(owned || is_released(context, ordinal, pod)) {
+        if pod.deletion_time().is_some() || !is_ours(context, ordinal, pod) {
             continue;
         }
         let labels = wanted(ordinal);
-        if let Some((key, value)) = differing(pod, &labels) {
+        if let Some((key, value)) = differing::<S>(pod, &labels) {
             let why = match drift(context, &set, pod, key) {
                 Some(drift) => {
                     let why = format!("{} differs, set by {}", drift.field, drift.manager);
@@ -84,19 +97,25 @@ pub(crate) fn restore_labels<S: Members>(
     }
 }
 
-/// The first label that a pod lacks or has with another value.
-pub(crate) fn differing<'a>(
+/// The first label that a pod lacks or has with another value. One that we hold was changed on its way
+/// into the store; sending it again would change nothing (fault catalogue G-28).
+pub(crate) fn differing<'a, S: Members>(
     pod: &Live,
     wanted: &'a BTreeMap<String, String>,
 ) -> Option<(&'a str, &'a str)> {
+    let not_kept = |key: &str| ownership::is_held_by(pod, &path_of(key), S::MANAGER);
     let all = wanted.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    all.into_iter().find(|(key, value)| pod.label(key) != Some(value))
+    all.into_iter().find(|(key, value)| pod.label(key) != Some(value) && !not_kept(key))
+}
+
+fn path_of(label: &str) -> Path {
+    ["metadata", "labels", label].iter().fold(Path::default(), |at, name| at.field(name))
 }
 
 /// Who changed a label. One that is absent was taken away only if it was ever there: from the
 /// template, or by an earlier write of ours.
 fn drift<S: Members>(context: &S, set: &Live, pod: &Live, key: &str) -> Option<Drift> {
-    let path = ["metadata", "labels", key].iter().fold(Path::default(), |at, name| at.field(name));
+    let path = path_of(key);
     let template = &set.value["spec"]["template"]["metadata"]["labels"];
     let mut managers = pod.metadata.managed_fields.iter().flatten();
     let written = managers.any(|entry| entry.manager.as_deref() == Some(S::MANAGER));
@@ -133,7 +152,7 @@ fn label<S: Members>(
 
 /// Why a pod that has an ordinal's name is of no use to the set: it is not the set's. Whether the
 /// server in it runs does not matter, since the set does not count it and cannot make its own.
-pub(crate) fn stranger(context: &impl Members, ordinal: u32) -> Option<Cause> {
+pub(crate) fn stranger<S: Members>(context: &S, ordinal: u32) -> Option<Cause> {
     let set = context.seen(&context.set_id())?;
     let pod = context.pod(ordinal).filter(|pod| pod.deletion_time().is_none())?;
     let name = context.pod_id(ordinal).name;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use phased::child::RESOURCE_UID_ANNOTATION;
 use phased::fact::{Question, Reply};
 use phased::{KindRef, Live, ObjectId};
 
@@ -126,6 +127,12 @@ pub(crate) trait Members: Scene {
     /// The claim of an ordinal, as the watch shows it or a live read found it.
     fn claim(&self, ordinal: u32) -> Option<&Live> {
         hidden::known(self, &self.claim_id(ordinal))
+    }
+
+    /// Whether a claim carries this very resource's mark, which only its own set and its controller
+    /// give.
+    fn is_marked(&self, claim: &Live) -> bool {
+        claim.annotation(RESOURCE_UID_ANNOTATION) == Some(self.observed().root.uid())
     }
 
     /// The cause that a pod itself shows for not being ready.

@@ -42,7 +42,8 @@ impl World {
         self.objects.remove(&id);
         let config = self.objects.get(&self.names().config_map()).cloned();
         let ready = ordinal == 0 || self.server.seeds(ordinal, config.as_ref());
-        self.store(&id, pod(set, revision, ready));
+        let claim = self.names().claim(ordinal).name;
+        self.store(&id, pod(set, revision, &claim, ready));
         if ordinal == 0 {
             self.server.start(config.as_ref());
         }
@@ -65,7 +66,8 @@ impl World {
         let set = self.objects[&id].clone();
         let revision = phased::digest::of(&set["spec"]["template"]);
         self.provision(&set, 0);
-        let mut pod = pod(&set, &revision, false);
+        let claim = self.names().data_claim().name;
+        let mut pod = pod(&set, &revision, &claim, false);
         merge(&mut pod["status"], &status);
         self.stored.objects.remove(&self.names().primary_pod());
         self.stored.store(&self.names().primary_pod(), pod);
@@ -102,11 +104,13 @@ impl World {
     }
 }
 
-fn pod(set: &Value, revision: &str, ready: bool) -> Value {
+fn pod(set: &Value, revision: &str, claim: &str, ready: bool) -> Value {
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
     merge(&mut pod, &set["spec"]["template"]);
     pod["metadata"]["labels"]["controller-revision-hash"] = json!(revision);
     pod["metadata"]["ownerReferences"] = owner(set);
+    let volumes = pod["spec"]["volumes"].as_array_mut().unwrap();
+    volumes.push(json!({"name": "data", "persistentVolumeClaim": {"claimName": claim}}));
     let word = if ready { "True" } else { "False" };
     pod["status"] = json!({"conditions": [{"type": "Ready", "status": word}]});
     pod

@@ -50,7 +50,8 @@ fn uids(world: &World) -> Vec<(String, &'static str)> {
             }
             let volumes = object["spec"]["volumes"].as_array().into_iter().flatten();
             let tokens = volumes.map(|volume| super::text(volume, "/name"));
-            found.extend(tokens.filter(|n| n.starts_with("kube-api-access-")).map(|n| (n, "TOKEN")));
+            found
+                .extend(tokens.filter(|n| n.starts_with("kube-api-access-")).map(|n| (n, "TOKEN")));
             let labels = &object["metadata"]["labels"];
             found.extend(
                 labels["controller-revision-hash"].as_str().map(|r| (r.to_owned(), "REVISION")),
