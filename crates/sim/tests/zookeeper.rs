@@ -58,6 +58,8 @@ async fn ready(world: &World, replicas: u32) {
         })
     });
     assert!(ready.await, "{:#}", world.get("StatefulSet", "default", "zk").unwrap_or_default());
+    // The name of a pod resolves once its readiness has come round.
+    world.run_for(Duration::from_secs(1)).await;
 }
 
 async fn modes(world: &World, replicas: u32) -> Vec<String> {
@@ -201,7 +203,10 @@ async fn an_image_without_the_scripts_does_not_start() {
         .expect("applied");
     world.run_for(Duration::from_secs(30)).await;
     let pod = world.get("Pod", "default", "zk-0").unwrap_or_default();
-    let state = pod["status"]["containerStatuses"][0].to_string();
-    assert!(state.contains("zookeeperStart.sh") && state.contains("no such file"), "{state}");
+    let ended = &pod["status"]["containerStatuses"][0]["lastState"]["terminated"];
+    assert_eq!(ended["exitCode"], 128, "{pod:#}");
+    let key = ("default".to_owned(), "zk-0".to_owned(), "zookeeper".to_owned());
+    let log = world.model(|model| model.logs.get(&key).cloned()).unwrap_or_default();
+    assert!(log.contains("zookeeperStart.sh") && log.contains("no such file"), "{log}");
     driver.abort();
 }

@@ -3,13 +3,13 @@
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
 use serde_json::Value;
 
-/// `kubectl apply` of a Database, client-side: a create or a merge patch, with the manifest remembered.
+/// `kubectl apply` of a resource of ours, client-side: a create or a merge patch, with the manifest remembered.
 ///
 /// # Errors
 /// What the server refuses.
 pub(crate) async fn apply(client: &kube::Client, manifest: &Value) -> kube::Result<()> {
     let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
-    let api = databases(client, manifest);
+    let api = resources(client, manifest);
     match api.get_opt(name).await? {
         Some(live) => {
             let live = serde_json::to_value(live).map_err(kube::Error::SerdeError)?;
@@ -45,11 +45,12 @@ pub(crate) async fn apply_as(
 ) -> kube::Result<()> {
     let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
     let patch = Patch::Apply(manifest);
-    databases(client, manifest).patch(name, &PatchParams::apply(manager), &patch).await.map(|_| ())
+    resources(client, manifest).patch(name, &PatchParams::apply(manager), &patch).await.map(|_| ())
 }
 
-fn databases(client: &kube::Client, manifest: &Value) -> Api<DynamicObject> {
+fn resources(client: &kube::Client, manifest: &Value) -> Api<DynamicObject> {
     let namespace = manifest["metadata"]["namespace"].as_str().unwrap_or("default");
-    let resource = runner::api::resource_of(operators::database::KIND);
+    let row = steadfast::kinds::of(manifest).ok().flatten().expect("a kind of ours");
+    let resource = runner::api::resource_of(row.kind);
     Api::namespaced_with(client.clone(), namespace, &resource)
 }

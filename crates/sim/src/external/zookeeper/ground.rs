@@ -53,6 +53,11 @@ impl Ground {
         state.settle();
     }
 
+    /// Looks who leads whom now.
+    pub(super) fn look(&self) {
+        held(&self.0).settle();
+    }
+
     /// What a server is now; none when it serves nobody.
     pub(super) fn mode(&self, host: &str) -> Option<Mode> {
         let mut state = held(&self.0);
@@ -77,8 +82,9 @@ impl Ground {
     pub(super) fn any(&self, domain: &str) -> Option<String> {
         let mut state = held(&self.0);
         state.settle();
-        let hosts = state.members.keys().filter(|host| host.ends_with(&format!(".{domain}")));
-        hosts.cloned().find(|host| state.mode(host).is_some())
+        let serves =
+            |host: &&String| host.ends_with(&format!(".{domain}")) && state.mode(host).is_some();
+        state.members.keys().find(serves).cloned()
     }
 
     /// Carries out a change of one node; none when the server serves nobody.

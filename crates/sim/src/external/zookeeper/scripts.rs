@@ -63,13 +63,29 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Starts the server, then runs the readiness script again and again.
+    /// Starts the server, then runs the readiness script again and again, and looks who leads whenever
+    /// a way is cut or mended.
     pub(super) async fn run(self: Arc<Self>) {
         let started = self.start().await;
         if let Err(message) = started {
             self.server.end(&message);
             return;
         }
+        tokio::select! {
+            biased;
+            () = self.watch_ways() => {}
+            () = self.probe() => {}
+        }
+    }
+
+    async fn watch_ways(&self) {
+        loop {
+            self.reach.links().changed().await;
+            self.server.ground.look();
+        }
+    }
+
+    async fn probe(&self) {
         tokio::time::sleep(Duration::from_secs(self.initial_delay_seconds)).await;
         let mut failures = 0;
         while !self.server.is_over() {
