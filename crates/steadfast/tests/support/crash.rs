@@ -85,6 +85,11 @@ impl Story {
     /// The story with everything that can go wrong at one place, each compared with the story
     /// without trouble. Prints and answers how many runs there were.
     pub(crate) fn matrix(self, name: &str) -> usize {
+        self.matrix_of_each(name, 1)
+    }
+
+    /// The same with each so many of the places, beginning with the first.
+    pub(crate) fn matrix_of_each(self, name: &str, places: usize) -> usize {
         let told = self.simulated(Wrong::Nothing);
         let mut wrongs: Vec<Wrong> = (1..=told.writes)
             .flat_map(|n| {
@@ -95,6 +100,7 @@ impl Story {
             [Mischief::CrashBefore, Mischief::CrashAfter, Mischief::LostReply]
                 .map(|mischief| Wrong::Sql(n, mischief))
         }));
+        let wrongs: Vec<Wrong> = wrongs.into_iter().step_by(places).collect();
         self.compare(name, &told, &wrongs)
     }
 
