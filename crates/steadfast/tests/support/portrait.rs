@@ -85,10 +85,15 @@ fn settled(kind: &str, mut object: Value) -> Value {
     without_times(object)
 }
 
-/// Drops members that hold times or count changes.
+/// Drops members that hold times or count changes, and the words of a failure that quote the kubelet,
+/// which says something else from one try to the next.
 fn without_times(value: Value) -> Value {
     match value {
-        Value::Object(members) => {
+        Value::Object(mut members) => {
+            let quotes = members.get("reason").is_some_and(|reason| reason == "UpgradeFailed");
+            if quotes && members.get("type").is_some_and(|kind| kind != "Error") {
+                members.remove("message");
+            }
             let kept = members.into_iter().filter(|(key, value)| {
                 let time = value
                     .as_str()

@@ -1,4 +1,6 @@
 //! First bring-up: five phases in order, few writes, one ensemble; then silence.
+//!
+//! Everything here runs under virtual time.
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! A client that writes all along, through whichever server serves: what was acknowledged stays.
+//!
+//! Everything here runs under virtual time.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! The operator crashes before and after every write and every call to ZooKeeper of bring-up, growth,
 //! shrinking, upgrade, failed upgrade, recovery and delete, or loses the reply: the end is the same, and
 //! no node is lost (fault catalogue G-01, G-06; ZK-05).
+//!
+//! Everything here runs under virtual time.
 
 use serde_json::json;
 

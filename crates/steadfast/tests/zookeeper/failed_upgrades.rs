@@ -1,5 +1,7 @@
 //! The seed's time-out: an upgrade without progress fails after ten minutes, edits are held, and there
 //! are two ways out (fault catalogue ZK-19, ZK-28).
+//!
+//! Everything here runs under virtual time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,6 @@
 //! Lost and edited children, lost pods, deletion, and what others declared.
+//!
+//! Everything here runs under virtual time.
 
 use std::time::Duration;
 

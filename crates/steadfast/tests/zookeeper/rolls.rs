@@ -1,4 +1,6 @@
 //! Rolls: one member at a time, each released when the former has rejoined and a quorum stays.
+//!
+//! Everything here runs under virtual time.
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Sizes: members join and leave one at a time, the record first, and nothing is lost.
+//!
+//! Everything here runs under virtual time.
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! A running cluster of the replaced operator is taken over as it stands: no pod restarts, no template
 //! changes, and each object is written once.
+//!
+//! Everything here runs under virtual time.
 
 use std::time::Duration;
 
