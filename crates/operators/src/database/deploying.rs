@@ -207,9 +207,10 @@ fn replace_blocking_pod(tending: &mut Tending<'_>, set: &StatefulSet) {
 }
 
 /// Whether the pod was made after this rollout was first seen: another delete would not change what
-/// it is made from. The ledger's mark names the revision that it speaks of.
+/// it is made from. The ledger's mark names the revision that it speaks of. A creation that lies ahead
+/// tells of a clock that was set back, and of nothing else (fault catalogue G-32).
 fn made_since_the_roll(context: &Context, pod: &phased::Live) -> bool {
     let Some(progress) = &context.status.progress else { return false };
     let created = pod.metadata.creation_timestamp.as_ref().map(|t| t.0);
-    created.is_some_and(|at| at > progress.since.0)
+    created.is_some_and(|at| at > progress.since.0 && at <= context.observed.now)
 }

@@ -41,9 +41,18 @@ impl World {
                 self.refuse(&delete.id, "delete")?;
                 self.delete(delete);
                 let orphans = delete.propagation == Propagation::Orphan;
-                if !orphans && delete.id == self.names().stateful_set() && !self.pods_linger {
-                    // The garbage collector's part.
+                let set = delete.id == self.names().stateful_set();
+                // The garbage collector's part.
+                if set && !orphans && !self.pods_linger {
                     self.stored.objects.remove(&self.names().primary_pod());
+                }
+                for ordinal in (0..16).filter(|_| set && orphans) {
+                    let pod = self.names().pod(ordinal);
+                    if self.objects.contains_key(&pod) {
+                        self.meddle(&pod, |pod| {
+                            pod["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+                        });
+                    }
                 }
             }
             Step::Finalizer(finalizer) => {
