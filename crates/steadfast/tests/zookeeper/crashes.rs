@@ -1,5 +1,5 @@
 //! The operator crashes before and after every write and every call to ZooKeeper of bring-up, growth,
-//! shrinking, upgrade, failed upgrade, recovery and delete, or loses the reply: the end is the same, and
+//! shrinking, upgrade, failed upgrade and recovery, or loses the reply: the end is the same, and
 //! no node is lost (fault catalogue G-01, G-06; ZK-05).
 //!
 //! Everything here runs under virtual time.
@@ -79,31 +79,8 @@ const RECOVERY: Story = Story {
     proof: Proof::Nodes(3),
 };
 
-const DELETION: Story = Story {
-    seed: 17,
-    subject: ZOOKEEPER,
-    before: Before::Ensemble(3),
-    act: |bench| {
-        bench.edit(|cluster| cluster["spec"]["persistence"]["reclaimPolicy"] = json!("Delete"));
-        bench.world.delete(ZOOKEEPER.kind, "default", ZK).expect("deleted");
-    },
-    over: is_gone,
-    proof: Proof::State,
-};
-
 fn runs(bench: &Bench, tag: &str) -> bool {
     bench.resource(ZK).is_some_and(|cluster| cluster["status"]["currentVersion"] == tag)
-}
-
-/// The resource and everything of it are gone, its volumes too.
-fn is_gone(bench: &Bench) -> bool {
-    let left = |kind: &str| {
-        let all = bench.world.list(kind, "default").into_iter();
-        all.filter(|object| object["metadata"]["name"].to_string().contains("zk")).count()
-    };
-    ["ZookeeperCluster", "StatefulSet", "Pod", "Service", "ConfigMap", "PersistentVolumeClaim"]
-        .iter()
-        .all(|kind| left(kind) == 0)
 }
 
 #[test]
@@ -134,9 +111,4 @@ fn g_01_g_06_a_failed_upgrade_survives_a_crash_or_lost_reply_at_every_write() {
 #[test]
 fn g_01_g_06_the_way_out_survives_a_crash_or_lost_reply_at_every_write() {
     RECOVERY.matrix_of_each("recovery of a cluster", places());
-}
-
-#[test]
-fn g_01_g_06_deletion_survives_a_crash_or_lost_reply_at_every_write() {
-    DELETION.matrix_of_each("deletion of a cluster", places());
 }
