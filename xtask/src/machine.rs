@@ -33,7 +33,6 @@ pub(crate) struct MachineTest {
 /// none is left to run alone at the end.
 pub(crate) const MACHINE_TESTS: &[MachineTest] = &[
     MachineTest { package: "steadfast", target: "foresight", needs: TIME },
-    MachineTest { package: "steadfast", target: "zookeeper", needs: TIME },
     MachineTest { package: "steadfast", target: "foresight_real", needs: BOTH },
     MachineTest { package: "steadfast", target: "node_outages", needs: NODE },
     MachineTest { package: "steadfast", target: "node_troubles", needs: NODE },
