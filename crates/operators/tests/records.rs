@@ -150,6 +150,7 @@ fn another_database_of_the_name_finds_what_the_kept_data_were_made_with() {
         world.settle_rolling();
         let (claim, superuser) = (world.names().data_claim(), world.names().superuser_secret());
         world.objects.retain(|id, _| [&claim, &superuser].contains(&id) || id.namespace.is_empty());
+        let before = world.objects.clone();
         let mut root = check::seed();
         root["metadata"]["uid"] = json!("uid-second");
         root["metadata"]["resourceVersion"] = json!("900");
@@ -160,6 +161,13 @@ fn another_database_of_the_name_finds_what_the_kept_data_were_made_with() {
         let (_, said, message) = world.condition("Ready");
         assert_eq!(said, reason, "{message}");
         assert!(message.contains(words), "{message}");
+        // What opens the kept data is not this one's to take along.
+        let mut deleted = world.clone();
+        deleted.delete_root("Delete");
+        deleted.settle();
+        assert!(deleted.gone);
+        let kept = [&claim, &superuser].map(|id| deleted.objects.get(id).cloned());
+        assert_eq!(kept, [&claim, &superuser].map(|id| Some(before[id].clone())), "{field}");
         world.edit(|root| root["spec"] = check::seed()["spec"].clone());
         world.settle_rolling();
         assert_eq!(world.story(), "Ready/True/AllChecksPassed");

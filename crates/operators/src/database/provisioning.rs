@@ -73,7 +73,7 @@ pub fn accept(context: &Context) -> Judgement {
 pub fn provision(context: &Context) -> Judgement {
     let mut tending = Tending::new(context);
     let Some(blueprint) = &context.blueprint else { return tending.judgement };
-    if record::unknown(context).is_some() {
+    if record::unknown(context).is_some() || is_kept_out(context) {
         return tending.judgement;
     }
     await_dependencies(&mut tending, blueprint);
@@ -103,6 +103,16 @@ pub fn provision(context: &Context) -> Judgement {
         tending.wake_after(DEPENDENCY_RETRY_SECONDS);
     }
     tending.judgement
+}
+
+/// Whether the data of a former Database refuse this one, which has nothing of its own yet: then it makes
+/// and marks nothing, so that its deletion takes nothing that those data need (fault catalogue R4).
+fn is_kept_out(context: &Context) -> bool {
+    let records = context.records();
+    !context.held.is_empty()
+        && !context.has_served()
+        && records.set.is_none()
+        && records.config.is_none()
 }
 
 /// The question whether the superuser may log in, when a password hangs on it: the application's
