@@ -112,6 +112,13 @@ fn database() -> Row {
                 &["patch", "delete"],
                 "causes and roles; deleted when it blocks a rollout or its standby needs a fresh start",
             ),
+            // A websocket begins as a GET, and newer servers ask for the right to create besides.
+            Permission {
+                group: "",
+                resource: "pods/exec".to_owned(),
+                verbs: vec!["get", "create"],
+                why: "psql in the primary's container, to let a superuser in whose Secret was lost",
+            },
             permission(
                 kinds::storage_class_kind(),
                 &["get"],

@@ -90,6 +90,8 @@ pub enum Rule {
     FinalizerGoesLast,
     /// An action names a gate of the ladder.
     GateIsListed,
+    /// A command in a container has a program, an input that ends it, and a bound in time.
+    CommandEnds,
     /// Phase, `ready`, conditions and notes tell the same story.
     StatusIsTruthful,
     /// Conditions have the standard shape.

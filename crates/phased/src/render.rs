@@ -14,8 +14,8 @@ use crate::fact::{
 };
 use crate::plan::{EventNote, Note, Plan};
 use crate::step::{
-    Action, Apply, CreateOnce, Delete, Derive, Expect, Finalizer, Generate, Propagation, Request,
-    Step,
+    Action, Apply, CreateOnce, Delete, Derive, ExecRequest, Expect, Finalizer, Generate,
+    Propagation, Request, Step,
 };
 use crate::wake::Wake;
 
@@ -147,6 +147,7 @@ fn action_lines(action: &Action) -> String {
     let request = match &action.request {
         Request::Sql(request) => sql(request),
         Request::ZooKeeper(request) => zookeeper(request),
+        Request::Exec(request) => exec(request),
     };
     format!("do {} (gate {}): {}\n{request}", action.name, action.gate, action.why)
 }
@@ -186,10 +187,28 @@ fn sql(request: &SqlRequest) -> String {
         "SQL at {}:{}/{} as {} with {password}, {access}, within {} s",
         request.host, request.port, request.database, request.user, request.timeout_seconds
     );
-    for statement in &request.statements {
-        let _ = write!(out, "\n  {}", sql_text(statement).replace('\n', "\n  "));
-    }
+    lines(&mut out, &request.statements);
     out
+}
+
+fn exec(request: &ExecRequest) -> String {
+    let mut out = format!(
+        "exec in {} (uid {}), container {}, within {} s: {}",
+        request.pod,
+        request.uid,
+        request.container,
+        request.timeout_seconds,
+        request.command.join(" ")
+    );
+    lines(&mut out, &request.input);
+    out
+}
+
+/// Each text on a line of its own.
+fn lines(out: &mut String, texts: &[SqlText]) {
+    for text in texts {
+        let _ = write!(out, "\n  {}", sql_text(text).replace('\n', "\n  "));
+    }
 }
 
 /// The statement with a placeholder where the runner puts what a plan does not hold.

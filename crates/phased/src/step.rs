@@ -9,6 +9,10 @@ use serde_json::Value;
 use crate::fact::{SqlRequest, ZooKeeperRequest};
 use crate::object::{Live, ObjectId};
 
+mod exec;
+
+pub use exec::ExecRequest;
+
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -194,4 +198,6 @@ pub enum Request {
     Sql(SqlRequest),
     /// Calls to a ZooKeeper ensemble.
     ZooKeeper(ZooKeeperRequest),
+    /// A command in a container of a pod.
+    Exec(ExecRequest),
 }

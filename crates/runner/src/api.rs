@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::params::Preconditions;
 use kube::core::{ApiResource, GroupVersionKind};
@@ -74,6 +75,11 @@ impl Server {
     /// The API of one kind in one namespace, or in all when it is empty, for lists and watches.
     pub fn streams(&self, kind: KindRef, namespace: &str) -> Api<DynamicObject> {
         api(self.patient.clone(), kind, namespace)
+    }
+
+    /// Pods of a namespace, for what only they can be asked: to run a command.
+    pub(crate) fn pods(&self, namespace: &str) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), namespace)
     }
 
     fn of(&self, id: &ObjectId) -> Api<DynamicObject> {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
+use crate::exec::Exec;
 use crate::faults::Faults;
 use crate::kind::{Kind, Kinds};
 use crate::seed::Seed;
@@ -169,6 +170,8 @@ pub struct Core {
     pub faults: Faults,
     /// Admission hooks in order.
     pub admission: Vec<Admission>,
+    /// Runs commands in containers; none where nothing can.
+    pub exec: Option<Arc<dyn Exec>>,
     /// `Warning` headers of the request being answered; the service empties it.
     pub warnings: Vec<String>,
 }
@@ -232,6 +235,7 @@ impl Cluster {
             faults: Faults::new(seed.fork("faults")),
             seed,
             admission: Vec::new(),
+            exec: None,
             warnings: Vec::new(),
         };
         core.bootstrap();

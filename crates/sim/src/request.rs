@@ -97,6 +97,10 @@ impl Call {
     /// The API's name for what is asked.
     pub(crate) fn verb(&self) -> &'static str {
         let named = self.place.as_ref().is_some_and(|place| !place.name.is_empty());
+        if crate::exec::is_exec(self) {
+            // By whatever method it comes, it changes something, and its right is that of a create.
+            return "create";
+        }
         match self.method.as_str() {
             "GET" if self.watch || self.flag("watch") => "watch",
             "GET" if named || self.place.is_none() => "get",
@@ -319,6 +323,11 @@ fn pairs(query: &str) -> BTreeMap<String, String> {
             (decode(&name.replace('+', " ")), decode(&value.replace('+', " ")))
         })
         .collect()
+}
+
+/// A value of a query, as it is meant.
+pub(crate) fn unescaped(value: &str) -> String {
+    decode(&value.replace('+', " "))
 }
 
 /// Percent-decoding; what is no valid escape stays as it is.

@@ -20,6 +20,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, StreamBody};
 
 use crate::cluster::{Cluster, Core};
+use crate::exec;
 use crate::faults::{ClientId, Crash, Effect, Entry, Life, RuleId, digest};
 use crate::reply::{self, Broken, Reply, ReplyBody};
 use crate::request::Call;
@@ -146,6 +147,9 @@ where
                 )
                 .await;
             }
+            if exec::is_exec(&call) {
+                return service.run(call, parts, upgrade).await;
+            }
             service.answer(call).await
         })
     }
@@ -164,28 +168,80 @@ struct Fate {
 
 impl ApiService {
     async fn answer(self, call: Call) -> Result<Response<ReplyBody>, Broken> {
+        let fate = self.meet(&call).await?;
+        self.carry_out(call, &fate)
+    }
+
+    /// What the faults make of a call, once they have let it through.
+    async fn meet(&self, call: &Call) -> Result<Fate, Broken> {
         let fate = self.cluster.with(|core| {
             let asked = call.asked(core.faults.client_name(self.client));
             let life = core.faults.live(self.client, call.verb());
             if life == Life::Dead {
-                return fate(life, Vec::new(), &call);
+                return fate(life, Vec::new(), call);
             }
-            fate(life, core.faults.draw(&asked), &call)
+            fate(life, core.faults.draw(&asked), call)
         });
         if let Some(wait) = fate.wait {
             tokio::time::sleep(wait).await;
         }
         let dead = self.cluster.with(|core| core.faults.dead(self.client));
         if fate.life == Life::Dead || (dead && fate.life == Life::Lives) {
-            self.cluster.with(|core| self.log(core, &call, 0));
+            self.cluster.with(|core| self.log(core, call, 0));
             self.cluster.changed().notify_waiters();
             return Err(Broken("the client has crashed"));
         }
         if let Some(why) = fate.lost.filter(|why| *why == TIMED_OUT) {
-            self.cluster.with(|core| self.log(core, &call, 0));
+            self.cluster.with(|core| self.log(core, call, 0));
             return Err(Broken(why));
         }
-        self.carry_out(call, &fate)
+        Ok(fate)
+    }
+
+    /// Runs a command in a container. A fault after the fact takes hold when the command has ended: a
+    /// reply that is lost is its outcome.
+    async fn run(
+        self,
+        call: Call,
+        parts: http::request::Parts,
+        upgrade: Option<hyper::upgrade::OnUpgrade>,
+    ) -> Result<Response<ReplyBody>, Broken> {
+        let fate = self.meet(&call).await?;
+        let found = self.cluster.with(|core| {
+            let found = match &fate.refused {
+                Some(failure) => Err(failure.clone()),
+                None => exec::target(core, &call).and_then(|target| {
+                    let refused = || Failure::not_implemented("pods/exec");
+                    core.exec.clone().ok_or_else(refused).map(|exec| (exec, target))
+                }),
+            };
+            let seen = fate.life == Life::Lives && fate.lost.is_none();
+            let code = found.as_ref().map_or_else(|failure| failure.code, |_| 101);
+            self.log(core, &call, if seen { code } else { 0 });
+            if found.is_ok() && fate.life == Life::DiesAfter {
+                core.faults.put_off(self.client);
+            }
+            found
+        });
+        let (exec, (pod, container)) = match found {
+            Ok(found) => found,
+            Err(failure) if fate.life == Life::Lives && fate.lost.is_none() => {
+                return Ok(reply::refusal(&failure));
+            }
+            Err(_) => {
+                self.cluster.changed().notify_waiters();
+                return Err(Broken("the client has crashed, or the reply was lost"));
+            }
+        };
+        let dies = fate.life == Life::DiesAfter;
+        let handle = Handle { cluster: self.cluster.clone(), id: self.client };
+        let epilogue: exec::Epilogue = Box::new(move || {
+            if dies {
+                handle.crash();
+            }
+        });
+        let epilogue = (dies || fate.lost.is_some()).then_some(epilogue);
+        exec::serve(parts, upgrade, exec, (pod, container, exec::words(&call)), epilogue).await
     }
 
     fn carry_out(&self, call: Call, fate: &Fate) -> Result<Response<ReplyBody>, Broken> {

@@ -9,18 +9,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
+use http::Response;
 use http::request::Parts;
-use http::{HeaderValue, Response, StatusCode, header};
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::cluster::Cluster;
 use crate::reply::{self, Broken, ReplyBody};
@@ -28,6 +24,7 @@ use crate::request::Call;
 use crate::status::Failure;
 use crate::store::Key;
 use crate::tunnel;
+use crate::upgrade::{self, Talk};
 
 /// A two-way byte stream.
 pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -76,8 +73,8 @@ pub(crate) async fn forward(
     cluster: &Cluster,
     dial: Option<Arc<dyn Dial>>,
     target: Forward,
-    mut parts: Parts,
-    upgrade: Option<hyper::upgrade::OnUpgrade>,
+    parts: Parts,
+    taken: Option<hyper::upgrade::OnUpgrade>,
 ) -> Result<Response<ReplyBody>, Broken> {
     let found = cluster.with(|core| {
         let kind = core.kinds.get("", "pods").ok_or_else(Failure::no_such_resource)?;
@@ -88,90 +85,19 @@ pub(crate) async fn forward(
         Err(failure) => return Ok(reply::refusal(&failure)),
     };
     let dial = dial.unwrap_or_else(|| Arc::new(TcpDial));
-    match upgrade {
-        Some(upgrade) => Ok(switch(&parts, upgrade, pod, target.ports, dial)),
-        None => {
-            // In process there is no connection to upgrade, so one is made: hyper talks to itself.
-            parts.headers.entry(header::HOST).or_insert(HeaderValue::from_static("simulated"));
-            bridge(parts, pod, target.ports, dial).await
-        }
-    }
-}
-
-fn switch(
-    parts: &Parts,
-    upgrade: hyper::upgrade::OnUpgrade,
-    pod: Value,
-    ports: Vec<u16>,
-    dial: Arc<dyn Dial>,
-) -> Response<ReplyBody> {
-    let Some(key) = parts.headers.get(header::SEC_WEBSOCKET_KEY) else {
-        return reply::refusal(&Failure::bad_request(
-            "unable to upgrade: only websockets are simulated",
-        ));
-    };
-    let accept = derive_accept_key(key.as_bytes());
-    let offered = parts.headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
-    let tunnelled = offered
-        .filter_map(|value| value.to_str().ok())
-        .any(|value| value.split(',').any(|protocol| protocol.trim() == tunnel::PROTOCOL));
-    tokio::spawn(async move {
-        if let Ok(upgraded) = upgrade.await {
-            let io = TokioIo::new(upgraded);
-            let socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
+    let tunnelled = upgrade::offers(&parts, tunnel::PROTOCOL);
+    let spoken = if tunnelled { tunnel::PROTOCOL } else { "v4.channel.k8s.io" };
+    let ports = target.ports;
+    let talk: Talk = Box::new(move |socket| {
+        Box::pin(async move {
             if tunnelled {
                 tunnel::serve(socket, pod, dial).await;
             } else {
                 serve(socket, &pod, &ports, &*dial).await;
             }
-        }
+        })
     });
-    let mut response = reply::text("");
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.clear();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    let spoken = if tunnelled { tunnel::PROTOCOL } else { "v4.channel.k8s.io" };
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(spoken));
-    if let Ok(value) = HeaderValue::from_str(&accept) {
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, value);
-    }
-    response
-}
-
-async fn bridge(
-    parts: Parts,
-    pod: Value,
-    ports: Vec<u16>,
-    dial: Arc<dyn Dial>,
-) -> Result<Response<ReplyBody>, Broken> {
-    let (client, server) = tokio::io::duplex(64 * 1024);
-    tokio::spawn(async move {
-        let answer =
-            hyper::service::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-                let upgrade = hyper::upgrade::on(&mut request);
-                let (parts, _) = request.into_parts();
-                let response = switch(&parts, upgrade, pod.clone(), ports.clone(), dial.clone());
-                async move { Ok::<_, Broken>(response) }
-            });
-        // The far end going away ends the forwarding, which is what it wants.
-        let _ = hyper::server::conn::http1::Builder::new()
-            .serve_connection(TokioIo::new(server), answer)
-            .with_upgrades()
-            .await;
-    });
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(client))
-        .await
-        .map_err(|_| Broken("port-forward handshake failed"))?;
-    tokio::spawn(connection.with_upgrades());
-    let request = http::Request::from_parts(parts, http_body_util::Empty::<Bytes>::new());
-    let response =
-        sender.send_request(request).await.map_err(|_| Broken("port-forward request failed"))?;
-    Ok(response.map(|body| {
-        use http_body_util::BodyExt;
-        body.map_err(|_| Broken("port-forward body failed")).boxed_unsync()
-    }))
+    upgrade::switch(parts, taken, spoken, talk).await
 }
 
 /// Frames on their way to the client: channel and payload.

@@ -10,7 +10,7 @@
 //! | the phases | [`phases`], [`provisioning`], [`deploying`], [`verifying`] |
 //! | children | [`names`], [`labels`], [`blueprint`], [`secrets`], [`config`], [`servers`], [`services`] |
 //! | standbys | [`roles`], [`stream`], [`replication`], [`standbys`], [`growth`] |
-//! | SQL | [`sql`], [`verify`], [`remedy`]; what a forecast supposes of it, `supposed` |
+//! | SQL | [`sql`], [`verify`], [`remedy`], [`recovery`], [`withheld`]; what a forecast supposes of it, `supposed` |
 //! | what the status says | [`status`], [`reason`], [`causes`] |
 //! | deletion | [`deletion`] |
 
@@ -33,6 +33,7 @@ pub mod phases;
 pub mod provisioning;
 pub mod reason;
 pub mod record;
+pub mod recovery;
 pub mod remedy;
 pub mod replication;
 pub mod report;
@@ -50,6 +51,7 @@ pub mod troubled;
 pub mod valid;
 pub mod verify;
 pub mod verifying;
+pub mod withheld;
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ use super::context::{Context, Sight};
 use super::dependencies::{self, Dependency};
 use super::held::Recorded;
 use super::secrets::{self, Derived, Judged};
-use super::verify::{self, Heard};
+use super::withheld::{self, Withheld};
 use super::{FINALIZER, config, growth, names, reason, record, roles, servers, services, valid};
 use crate::parts::hidden;
 use crate::parts::members::Members;
@@ -59,7 +59,7 @@ pub fn accept(context: &Context) -> Judgement {
     }
     // Asked here when the next rung merely tends, and so gets no answers.
     if tending.judgement.verdict != Verdict::Done
-        && let Some(question) = superuser_question(context)
+        && let Some(question) = withheld::question(context)
         && !context.observed.facts.contains_key(&question)
     {
         tending.judgement.asks.push(question);
@@ -82,7 +82,7 @@ pub fn provision(context: &Context) -> Judgement {
     }
     provide_role(&mut tending, &secrets::superuser(blueprint), secrets::SUPERUSER_ROLE);
     provide_role(&mut tending, &secrets::replication(blueprint), secrets::REPLICATION_ROLE);
-    let withheld = ask_superuser(&mut tending);
+    let withheld = withheld::ask(&mut tending);
     if withheld == Withheld::No {
         provide_credentials(&mut tending, blueprint);
     }
@@ -98,69 +98,10 @@ pub fn provision(context: &Context) -> Judgement {
         growth::drop_claims(&mut tending, blueprint);
     }
     // Told last: the servers do not read the application's Secret, and the way out needs them.
-    if let Withheld::Because(finding) = withheld {
-        tending.judge(Verdict::Blocked(finding));
-        tending.wake_after(DEPENDENCY_RETRY_SECONDS);
+    if let Withheld::Because(finding, refused) = withheld {
+        withheld::tell(&mut tending, blueprint, finding, refused);
     }
     tending.judgement
-}
-
-/// The question whether the superuser may log in, when a password hangs on it: the application's
-/// Secret of a Database that has served is lost, and a new password must be put in force.
-fn superuser_question(context: &Context) -> Option<Question> {
-    let blueprint = context.blueprint.as_ref()?;
-    let lost = context.seen(&context.names.credentials_secret()).is_none();
-    if !lost || blueprint.may_bootstrap() {
-        return None;
-    }
-    context.target().map(|target| target.inspect())
-}
-
-/// Whether a new password for the application is held back.
-#[derive(PartialEq)]
-enum Withheld {
-    /// It is not, or none is needed.
-    No,
-    /// Not known before a question is answered.
-    Asking,
-    /// It could not be put in force.
-    Because(Finding),
-}
-
-fn ask_superuser(tending: &mut Tending<'_>) -> Withheld {
-    let context = tending.context;
-    let Some(question) = superuser_question(context) else { return Withheld::No };
-    if let Some(answer) = context.observed.facts.get(&question) {
-        return withheld(context, answer).map_or(Withheld::No, Withheld::Because);
-    }
-    if !matches!(context.sight(&context.names.credentials_secret()), Sight::Absent) {
-        return Withheld::No;
-    }
-    tending.judgement.asks.push(question);
-    tending.judge(Verdict::Asking);
-    Withheld::Asking
-}
-
-/// Why no new password is made for the application: the server refuses the superuser, or did when
-/// it was last heard, so that the password could not be put in force.
-fn withheld(context: &Context, answer: &Answer) -> Option<Finding> {
-    let refused = &reason::SUPERUSER_LOGIN_FAILED;
-    let told = context
-        .status
-        .conditions
-        .iter()
-        .any(|c| c.type_ == "Degraded" && c.status == "True" && c.reason == refused.name);
-    let why = match verify::inspected(answer) {
-        Heard::Clear(_) => return None,
-        Heard::Refused(finding) if finding.reason == refused => finding.message,
-        _ if told => "the server last refused the superuser".to_owned(),
-        _ => return None,
-    };
-    let message = format!(
-        "{} does not exist, and no new password is made, since it could not be put in force: {why}",
-        context.names.credentials_secret()
-    );
-    Some(context.with_way_out(Finding::new(refused, message)))
 }
 
 /// `Configuring`: the Services.

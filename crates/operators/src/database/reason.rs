@@ -91,8 +91,11 @@ declare! {
         "Role, password, database or owner are being put right by the superuser.",
         "Passes by itself.";
     SUPERUSER_LOGIN_FAILED = "SuperuserLoginFailed",
-        "The server refuses the superuser's password that the Secret holds. The application may go on, but nothing can be put right inside the server, and no new password is made for the application.",
-        "Restore the Secret <name>-superuser; or set the role's password to the Secret's over the local socket: kubectl exec -it -n <namespace> <name>-0 -- psql -U postgres -c '\\password'.";
+        "The server refuses the superuser's password that the Secret holds. The role's password is set to it over the local socket of the primary, once for each version of the Secret. The application goes on meanwhile; until then nothing can be put right inside the server, and no new password is made for the application.",
+        "Mostly passes by itself. Where the message says that it does not: restore the Secret <name>-superuser; or set the password by hand: kubectl exec -it -n <namespace> <name>-0 -- psql -U postgres -c '\\password'.";
+    SUPERUSER_RECOVERED = "SuperuserRecovered",
+        "The superuser's password was set to the Secret's over the local socket of the primary.",
+        "None.";
     PASSWORD_NOT_CHECKED = "PasswordNotChecked",
         "The server let a wrong password in: host authentication is not in force.",
         "Use an image that honours the arguments config_file and hba_file.";
@@ -184,6 +187,7 @@ pub static ALL: &[&Reason] = &[
     &UNSUPPORTED_SERVER,
     &PREPARING_DATABASE,
     &SUPERUSER_LOGIN_FAILED,
+    &SUPERUSER_RECOVERED,
     &PASSWORD_NOT_CHECKED,
     &READ_ONLY_SERVER,
     &DISK_FULL,

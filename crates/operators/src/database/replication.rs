@@ -11,7 +11,7 @@ use super::blueprint::Blueprint;
 use super::context::{Context, Tending};
 use super::stream::{self, Replication};
 use super::verify::Target;
-use super::{names, secrets, sql, standbys};
+use super::{names, recovery, secrets, sql, standbys, withheld};
 
 use crate::parts::members::Members;
 
@@ -45,7 +45,14 @@ pub fn prepare(tending: &mut Tending<'_>, blueprint: &Blueprint) {
         return;
     }
     // A server that cannot be asked is told of by the rung itself.
-    let Some(found) = context.inspection() else { return };
+    let Some(found) = context.inspection() else {
+        // The rung below lets the superuser in where the application's password hangs on it.
+        let asked = context.heard(&target.inspect());
+        if let Some(answer) = asked.filter(|_| !withheld::is_lost(context)) {
+            recovery::aside(tending, blueprint, answer);
+        }
+        return;
+    };
     let actions = actions(context, blueprint, &target, &found.replication);
     if !actions.is_empty() {
         tending.judgement.wake = Wake::Now;

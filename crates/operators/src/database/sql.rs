@@ -7,7 +7,7 @@
 use phased::fact::{SecretKey, SqlPiece, SqlText};
 
 use super::config::{DIGEST_SETTING, IDENTITY_SETTING, RAISED_SETTING};
-use super::secrets::REPLICATION_ROLE;
+use super::secrets::{REPLICATION_ROLE, SUPERUSER_ROLE};
 
 /// Comment on the database `postgres` that the bootstrap leaves as its last act.
 pub const BOOTSTRAP_MARK: &str = "steadfast bootstrap complete";
@@ -141,6 +141,28 @@ pub fn create_role(name: &str, password: SecretKey) -> SqlText {
 pub fn set_password(name: &str, password: SecretKey) -> SqlText {
     let lifted = "LOGIN VALID UNTIL 'infinity' CONNECTION LIMIT -1";
     with_password(&format!("ALTER ROLE {} {lifted} PASSWORD ", identifier(name)), password)
+}
+
+/// What `psql` is told to let the superuser in again: nothing happens in a server that does not hold
+/// the data of this identifier with this Database's configuration, or that is a standby. Each statement
+/// is one line, and the last line ends the program.
+pub fn let_superuser_in(identifier: &str, identity: &str, password: SecretKey) -> Vec<SqlText> {
+    let ours = format!(
+        "SELECT (CASE WHEN (SELECT system_identifier::pg_catalog.text \
+         FROM pg_catalog.pg_control_system()) = {} \
+         AND pg_catalog.current_setting('{IDENTITY_SETTING}', true) = {} \
+         AND NOT pg_catalog.pg_is_in_recovery() \
+         THEN '1' ELSE 'another server' END)::pg_catalog.int4;",
+        literal(identifier),
+        literal(identity)
+    );
+    let mut alter = set_password(SUPERUSER_ROLE, password);
+    alter.0.push(SqlPiece::Text(";".to_owned()));
+    let bounds = ["SET search_path = pg_catalog;", "SET statement_timeout = 5000;"];
+    let mut lines: Vec<SqlText> = bounds.map(SqlText::plain).into();
+    lines.extend([SqlText::plain("SET lock_timeout = 5000;"), SqlText::plain(ours), alter]);
+    lines.push(SqlText::plain("\\q"));
+    lines
 }
 
 /// Creates the role of standbys.

@@ -217,6 +217,7 @@ fn degraded(context: &Context, climb: &Climb, outcome: &Outcome, after: &Databas
     }
     let noted = [
         &reason::SUPERUSER_LOGIN_FAILED,
+        &reason::ACTION_FAILED,
         &reason::STANDBY_UNAVAILABLE,
         &reason::COLLATION_VERSION_MISMATCH,
     ];

@@ -12,9 +12,10 @@ use super::blueprint::Blueprint;
 use super::context::Context;
 use super::held;
 use super::verify::Target;
-use super::{config, image, names, replication, sql};
+use super::{config, image, names, recovery, replication, secrets, sql};
 
 use crate::parts::members::Members;
+use crate::parts::scene::Scene;
 
 /// System identifier of data that do not exist yet.
 const NEW_IDENTIFIER: &str = "0";
@@ -31,6 +32,8 @@ pub(super) fn reply(context: &Context, question: &Question, past: &Past<'_>) -> 
     let owner = row(database.then(|| target.username.clone()).into_iter().map(Some));
     let mark = row([Some(sql::BOOTSTRAP_MARK.to_owned())]);
     let outcome = if *question == target.wrong_password() {
+        refused("28P01")
+    } else if *question == target.inspect() && is_locked_out(context, past) {
         refused("28P01")
     } else if *question == target.inspect() {
         let role =
@@ -53,6 +56,17 @@ pub(super) fn reply(context: &Context, question: &Question, past: &Past<'_>) -> 
         return None;
     };
     Some(Reply::Sql(outcome))
+}
+
+/// Whether the superuser is refused: its Secret was lost, or is not what it was, and nobody has let it in
+/// since.
+fn is_locked_out(context: &Context, past: &Past<'_>) -> bool {
+    let served = context.status.system_identifier.is_some();
+    let id = context.names.superuser_secret();
+    let password = |secret: &Live| secret.value["data"][secrets::PASSWORD_KEY].clone();
+    let before = past.seen.object(&id).map(password);
+    let now = context.seen(&id).as_ref().map(password);
+    served && now.is_some() && before != now && !past.did(recovery::ACTION)
 }
 
 /// Role, slots and senders: what was there for the servers that the forecast began with, and what was
@@ -89,7 +103,7 @@ fn has_slot(past: &Past<'_>, ordinal: u32) -> bool {
     let last = past.done.iter().rev().find_map(|action| match &action.request {
         Request::Sql(request) if request.statements == made => Some(true),
         Request::Sql(request) if request.statements == dropped => Some(false),
-        Request::Sql(_) | Request::ZooKeeper(_) => None,
+        Request::Sql(_) | Request::ZooKeeper(_) | Request::Exec(_) => None,
     });
     last.unwrap_or(ordinal < servers(past))
 }

@@ -275,8 +275,11 @@ pub fn inspected(answer: &Answer) -> Heard<Inspection> {
     }
 }
 
+/// What begins the words about a superuser that is refused.
+pub const SUPERUSER_REFUSED: &str = "the server does not let the superuser in";
+
 fn superuser_failed(said: &str) -> Finding {
-    let message = format!("the server does not let the superuser in: {said}");
+    let message = format!("{SUPERUSER_REFUSED}: {said}");
     Finding::new(&reason::SUPERUSER_LOGIN_FAILED, message)
 }
 

@@ -14,7 +14,7 @@ use super::blueprint::Blueprint;
 use super::context::Context;
 use super::context::Tending;
 use super::verify::{self, Evidence, Heard, Identity, Inspection, Target};
-use super::{config, reason, remedy, replication, standbys};
+use super::{config, reason, recovery, remedy, replication, standbys};
 use crate::parts::scene::Scene;
 
 /// Gate of everything that waits for the server to answer.
@@ -47,9 +47,7 @@ pub fn verify(context: &Context) -> Judgement {
             Ok(()) if lacks(&evidence, &target) => mend(&mut tending, blueprint, &target, ""),
             Ok(()) => {
                 hear_refusal(&mut tending, verify::wrongly_let_in(refused));
-                if let Some(finding) = verify::superuser_refused(inspected) {
-                    tending.note(None, context.with_way_out(finding));
-                }
+                recovery::aside(&mut tending, blueprint, inspected);
                 note_collation(&mut tending, &target, &evidence);
                 if tending.judgement.verdict == Verdict::Done {
                     standbys::tend(&mut tending, blueprint, &target);
@@ -197,7 +195,7 @@ fn mend(tending: &mut Tending<'_>, blueprint: &Blueprint, target: &Target, lacki
         },
         Heard::Later(finding) => later(tending, finding),
         Heard::Refused(finding) if finding.reason == &reason::SUPERUSER_LOGIN_FAILED => {
-            tending.judge(Verdict::Failed(tending.context.with_way_out(finding)));
+            recovery::await_recovery(tending, blueprint, finding);
         }
         Heard::Refused(finding) => tending.judge(Verdict::Failed(finding)),
         Heard::Lacking(code) => {
@@ -273,7 +271,8 @@ fn already_tried(context: &Context, message: &str) -> bool {
 /// An action that met trouble in this pass.
 fn action_trouble(context: &Context) -> Option<&StepTrouble> {
     let resource = super::resource_id(&context.names);
-    let ours = |verb: &str| verb != "patch" && !replication::ACTIONS.contains(&verb);
+    let others = ["patch", recovery::ACTION];
+    let ours = |verb: &str| !others.contains(&verb) && !replication::ACTIONS.contains(&verb);
     context.observed.troubles.iter().find(|t| t.id == resource && ours(&t.verb))
 }
 

@@ -62,7 +62,7 @@ fn record(context: &Context, past: &Past<'_>) -> Option<String> {
             | ZooKeeperCall::Read { .. }
             | ZooKeeperCall::Reconfigure { .. } => None,
         }),
-        Request::Sql(_) => None,
+        Request::Sql(_) | Request::Exec(_) => None,
     });
     let served = past.seen.root.value["status"]["metaRootCreated"] == true;
     let set = past.seen.object(&context.set_id()).filter(|_| served);
@@ -76,7 +76,7 @@ fn membership(context: &Context, past: &Past<'_>) -> String {
     let left = |ordinal: u32| {
         let calls = past.done.iter().flat_map(|action| match &action.request {
             Request::ZooKeeper(request) => request.calls.as_slice(),
-            Request::Sql(_) => &[],
+            Request::Sql(_) | Request::Exec(_) => &[],
         });
         let id = (ordinal + 1).to_string();
         calls.into_iter().any(

@@ -11,7 +11,7 @@ use super::{Findings, LintContext, Rule};
 use crate::name;
 use crate::object::ObjectId;
 use crate::plan::Plan;
-use crate::step::{Delete, Expect, Finalizer, Step};
+use crate::step::{Delete, ExecRequest, Expect, Finalizer, Request, Step};
 
 pub(super) fn check(plan: &Plan, context: &LintContext, found: &mut Findings) {
     check_order(&plan.steps, found);
@@ -37,6 +37,9 @@ pub(super) fn check(plan: &Plan, context: &LintContext, found: &mut Findings) {
                 if !listed {
                     let detail = format!("{} goes through gate {:?}", action.name, action.gate);
                     found.add(Rule::GateIsListed, detail);
+                }
+                if let Request::Exec(exec) = &action.request {
+                    check_exec(exec, found);
                 }
             }
         }
@@ -77,6 +80,17 @@ fn check_delete(delete: &Delete, context: &LintContext, found: &mut Findings) {
         );
     if holds_data && !context.allow_data_deletes {
         found.add(Rule::DataIsKept, format!("deletes {} without the spec asking", delete.id));
+    }
+}
+
+/// A command names the incarnation of its pod, a program, and its end.
+fn check_exec(exec: &ExecRequest, found: &mut Findings) {
+    check_uid(&exec.uid, &exec.pod, found);
+    report(name::object_name(exec.pod.kind, &exec.pod.name), &exec.pod.to_string(), found);
+    report(name::dns_label(&exec.container), &format!("container of {}", exec.pod), found);
+    if exec.command.is_empty() || exec.input.is_empty() || exec.timeout_seconds == 0 {
+        let detail = format!("the command in {} has no program, no input or no time", exec.pod);
+        found.add(Rule::CommandEnds, detail);
     }
 }
 

@@ -4,6 +4,7 @@
 //! secret in any error.
 
 pub mod dial;
+mod exec;
 pub mod reach;
 pub mod sql;
 pub(crate) mod word;
@@ -16,7 +17,7 @@ use futures::future::BoxFuture;
 use phased::fact::{
     Fate, Password, SecretKey, SeenEvent, SqlOutcome, SqlPiece, SqlRequest, ZooKeeperOutcome,
 };
-use phased::step::{Action, Request};
+use phased::step::{Action, ExecRequest, Request};
 use phased::{Answer, KindRef, ObjectId, Question, Reply, Trouble};
 use serde_json::Value;
 
@@ -94,6 +95,7 @@ impl Outside for World {
                     let outcome = zookeeper::run(self.dialer.as_ref(), request).await;
                     zookeeper_done(action, outcome)
                 }
+                Request::Exec(request) => self.exec(action, request).await,
             }
         })
     }
@@ -124,6 +126,23 @@ impl World {
         Ok(outcome.unwrap_or_else(|_| SqlOutcome::Unreachable {
             message: format!("no answer from {}:{} in time", request.host, request.port),
         }))
+    }
+
+    async fn exec(&self, action: &Action, request: &ExecRequest) -> Result<(), Trouble> {
+        let mut input = String::new();
+        for line in &request.input {
+            let line = self.resolve(&line.0).await.map_err(|missing| match missing {
+                Missing::Absent(message) => world("PasswordMissing", message),
+                Missing::Unread(trouble) => trouble,
+            })?;
+            input.push_str(&line);
+            input.push('\n');
+        }
+        let found = exec::run(&self.server, request, &input).await;
+        found.map_err(|trouble| Trouble {
+            message: format!("{}: {}", action.name, trouble.message),
+            ..trouble
+        })
     }
 
     async fn resolve(&self, pieces: &[SqlPiece]) -> Result<String, Missing> {

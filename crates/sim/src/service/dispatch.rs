@@ -88,7 +88,7 @@ fn subresource(served: &Served<'_>) -> Result<Part, Failure> {
         "finalize" if kind.is("", "Namespace") => Ok(Part::Object(Some(Sub::Finalize))),
         "resize" if pod => Ok(Part::Object(Some(Sub::Resize))),
         "eviction" | "binding" if pod => Ok(Part::Pod),
-        "log" | "exec" | "attach" | "portforward" | "proxy" if pod => {
+        "log" | "attach" | "portforward" | "proxy" if pod => {
             Err(Failure::not_implemented(&format!("pods/{}", served.place.subresource)))
         }
         _ if kind.custom => Err(Failure::not_found(kind, &served.place.name)),

@@ -12,8 +12,10 @@ use tokio::io::DuplexStream;
 use super::World;
 use crate::Store;
 use crate::builtin::{Builtin, field};
+use crate::exec::{Command, Ending, Exec};
 use crate::external::Network;
 use crate::external::network::{Directory, Reach, Unreached};
+use crate::external::postgres::{Server, psql};
 use crate::stream::{Connection, Dial, Dialed};
 
 impl World {
@@ -80,10 +82,34 @@ impl Directory for Inside {
     }
 }
 
+/// Commands run in the models' containers: `psql`, where a server runs.
+struct Containers {
+    builtin: Weak<Mutex<Builtin>>,
+}
+
+impl Exec for Containers {
+    fn exec(&self, command: Command) -> Ending {
+        let address = field::text(&command.pod, "/status/podIP").to_owned();
+        let server = self.builtin.upgrade().and_then(|builtin| {
+            let builtin = builtin.lock().unwrap_or_else(PoisonError::into_inner);
+            builtin.model.network.attached::<Server>(&address)
+        });
+        let Command { container, words, streams, .. } = command;
+        Box::pin(async move {
+            match server {
+                Some(server) => psql::run(server, words, streams).await,
+                None => Err(format!("container not found (\"{container}\")")),
+            }
+        })
+    }
+}
+
 impl World {
-    /// Lets the programs of the models connect to each other.
+    /// Lets the programs of the models connect to each other, and commands run beside them.
     pub(super) fn join(&self) {
         let builtin = Arc::downgrade(&self.builtin);
+        let containers = Containers { builtin: builtin.clone() };
+        self.cluster.with(|core| core.exec = Some(Arc::new(containers)));
         let inside = Inside { cluster: self.cluster.clone(), builtin };
         let nudged = self.nudged.clone();
         let mut held = self.builtin();

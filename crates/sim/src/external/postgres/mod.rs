@@ -13,6 +13,7 @@ mod entrypoint;
 mod evaluate;
 mod functions;
 mod parse;
+pub(crate) mod psql;
 mod refusal;
 mod replication;
 mod run;
