@@ -337,7 +337,7 @@ fn a_refused_action_is_retried_with_delay() {
 fn a_lost_superuser_password_is_told_where_it_matters() {
     let mut world = World::ready();
     let id = world.names().superuser_secret();
-    world.server.roles.insert("postgres".to_owned(), "the-old-one".to_owned());
+    world.server.refuse_superuser_for_good();
     world.objects.remove(&id);
     world.settle_rolling();
     assert_eq!(world.phase(), "Ready", "the application does not need it");

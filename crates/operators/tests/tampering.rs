@@ -5,6 +5,7 @@
 mod check;
 
 use check::World;
+use phased::fact::{Fate, Trouble};
 use serde_json::json;
 
 const IDENTIFIER: &str = "7000000000000000001";
@@ -33,19 +34,143 @@ fn lose_superuser(world: &mut World) {
     world.settle_rolling();
 }
 
-/// A superuser that cannot log in is told while the application is still served.
+/// The same while no command may be run: the operator tries again and again, so nothing settles.
+fn lose_superuser_for_good(world: &mut World) {
+    forbid(world);
+    let id = world.names().superuser_secret();
+    world.server.roles.insert("postgres".to_owned(), "the-old-one".to_owned());
+    world.objects.remove(&id);
+    pass_often(world);
+}
+
+fn forbid(world: &mut World) {
+    world.exec_trouble = Some(Trouble {
+        fate: Fate::UserMustAct,
+        reason: "Forbidden".to_owned(),
+        message: "recover-superuser: no right to create pods/exec".to_owned(),
+    });
+}
+
+fn pass_often(world: &mut World) {
+    for _ in 0..12 {
+        world.pass();
+    }
+}
+
+fn recoveries(world: &World) -> usize {
+    world.writes.iter().filter(|write| *write == "act recover-superuser").count()
+}
+
+/// A Secret that is made anew, or edited, is put in force over the local socket; the application is
+/// served meanwhile.
 #[test]
-fn a_lost_superuser_password_is_told_before_it_is_needed() {
+fn a_superuser_that_is_refused_is_let_in_again() {
+    for edited in [false, true] {
+        let mut world = World::ready();
+        let id = world.names().superuser_secret();
+        world.writes.clear();
+        if edited {
+            world.meddle(&id, |secret| {
+                secret["data"]["password"] = json!("YW5vdGhlci1wYXNzd29yZA==");
+            });
+            world.settle_rolling();
+        } else {
+            lose_superuser(&mut world);
+        }
+        assert_eq!(recoveries(&world), 1, "{:?}", world.writes);
+        assert_eq!(world.server.roles["postgres"], world.secret(&id, "password"));
+        assert_eq!(world.phase(), "Ready");
+        assert_eq!(world.condition("Degraded").0, "False");
+        let moved =
+            world.writes.iter().any(|write| write.contains("status") && write.contains("Failed"));
+        assert!(!moved, "{:?}", world.writes);
+    }
+}
+
+/// Nobody is told that it is done when it is not, and it goes on once the right is granted.
+#[test]
+fn a_command_that_may_not_be_run_is_told_and_healed() {
     let mut world = World::ready();
-    lose_superuser(&mut world);
+    lose_superuser_for_good(&mut world);
     assert_eq!(world.phase(), "Ready");
     let (status, reason, message) = world.condition("Degraded");
-    assert_eq!((status.as_str(), reason.as_str()), ("True", "SuperuserLoginFailed"));
-    assert!(message.contains("\\password"), "{message}");
-    let id = world.names().superuser_secret();
-    world.server.roles.insert("postgres".to_owned(), world.secret(&id, "password"));
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "ActionFailed"));
+    assert!(message.contains("create pods/exec"), "{message}");
+    world.exec_trouble = None;
     world.settle();
     assert_eq!(world.condition("Degraded").0, "False");
+}
+
+/// What does not help is not done again for the same Secret, and a person is told the way out.
+#[test]
+fn a_recovery_is_tried_once_for_each_version_of_the_secret() {
+    let mut world = World::ready();
+    world.server.deaf = true;
+    world.writes.clear();
+    lose_superuser(&mut world);
+    world.advance(3600);
+    pass_often(&mut world);
+    assert_eq!(recoveries(&world), 1, "{:?}", world.writes);
+    assert_eq!(world.phase(), "Ready");
+    let (_, reason, message) = world.condition("Degraded");
+    assert_eq!(reason, "SuperuserLoginFailed");
+    assert!(message.contains("it did not help") && message.contains("\\password"), "{message}");
+    let id = world.names().superuser_secret();
+    world.server.deaf = false;
+    world.meddle(&id, |secret| secret["data"]["password"] = json!("YW5vdGhlci1wYXNzd29yZA=="));
+    world.settle();
+    assert_eq!(recoveries(&world), 2, "{:?}", world.writes);
+    assert_eq!(world.condition("Degraded").0, "False");
+}
+
+/// The gate: our set's pod, ready and staying; a usable Secret; not while paused.
+#[test]
+fn no_command_is_run_where_the_gate_is_shut() {
+    type Shut = (&'static str, fn(&mut World));
+    let cases: [Shut; 4] = [
+        ("is not controlled by", |world| {
+            let id = world.names().primary_pod();
+            world.meddle(&id, |pod| pod["metadata"]["ownerReferences"][0]["uid"] = json!("other"));
+        }),
+        ("is not ready", |world| {
+            let id = world.names().primary_pod();
+            world.meddle(&id, |pod| pod["status"]["conditions"] = json!([]));
+        }),
+        ("is being deleted", |world| {
+            let id = world.names().primary_pod();
+            world.meddle(&id, |pod| {
+                pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T01:00:00Z");
+            });
+        }),
+        ("because the annotation steadfast.dev/paused", pause),
+    ];
+    for (words, shut) in cases {
+        let mut world = World::ready();
+        world.server.roles.insert("postgres".to_owned(), "the-old-one".to_owned());
+        world.writes.clear();
+        shut(&mut world);
+        for _ in 0..6 {
+            world.pass();
+        }
+        assert_eq!(recoveries(&world), 0, "{words}: {:?}", world.writes);
+        let message = world.condition("Degraded").2;
+        assert!(message.contains(words), "{words}: {message}");
+    }
+}
+
+/// A server with other data, or without our configuration, is left as it is: the statements say so
+/// themselves, whatever was seen before.
+#[test]
+fn another_server_is_not_touched() {
+    let mut world = World::ready();
+    world.server.identity = Some("somebody-else".to_owned());
+    world.server.roles.insert("postgres".to_owned(), "the-old-one".to_owned());
+    let credentials = world.names().credentials_secret();
+    world.objects.remove(&credentials);
+    pass_often(&mut world);
+    assert_eq!(world.server.roles["postgres"], "the-old-one");
+    assert_eq!(world.story(), "Provisioning/False/ActionFailed");
+    assert!(world.condition("Degraded").2.contains("another server"));
 }
 
 /// No password is made that could never be put in force, not even while the server is down.
@@ -53,19 +178,18 @@ fn a_lost_superuser_password_is_told_before_it_is_needed() {
 fn no_password_is_made_while_the_superuser_is_refused() {
     for down in [false, true] {
         let mut world = World::ready();
-        lose_superuser(&mut world);
+        lose_superuser_for_good(&mut world);
         let credentials = world.names().credentials_secret();
         world.objects.remove(&credentials);
         world.server.up = !down;
-        world.settle();
-        assert_eq!(world.story(), "Provisioning/False/SuperuserLoginFailed");
+        pass_often(&mut world);
+        let reason = if down { "SuperuserLoginFailed" } else { "ActionFailed" };
+        assert_eq!(world.story(), format!("Provisioning/False/{reason}"));
         let message = world.condition("Degraded").2;
         assert!(message.contains(&credentials.to_string()), "{message}");
-        assert!(message.contains("\\password"), "{message}");
         assert!(!world.objects.contains_key(&credentials));
         world.server.up = true;
-        let id = world.names().superuser_secret();
-        world.server.roles.insert("postgres".to_owned(), world.secret(&id, "password"));
+        world.exec_trouble = None;
         world.settle_rolling();
         assert_eq!(world.phase(), "Ready");
         assert_eq!(world.server.roles["admin"], world.secret(&credentials, "password"));
@@ -78,14 +202,14 @@ fn no_password_is_made_while_the_spec_is_held_either() {
     for refused in [true, false] {
         let mut world = World::ready();
         if refused {
-            lose_superuser(&mut world);
+            lose_superuser_for_good(&mut world);
         }
         world.edit(|root| root["spec"]["databaseName"] = json!("other"));
-        world.settle();
+        pass_often(&mut world);
         assert_eq!(world.condition("Ready").1, "RenameRefused");
         let credentials = world.names().credentials_secret();
         world.objects.remove(&credentials);
-        world.settle();
+        pass_often(&mut world);
         assert_eq!(world.objects.contains_key(&credentials), !refused);
     }
 }

@@ -104,6 +104,16 @@ async fn live_through(bench: &Bench, name: &str, patience: Duration) -> Result<(
         step(bench, name, patience, "a standby comes and goes", whole).await?;
     }
     events_exist(bench, name).await?;
+    let secrets = bench.api("", "Secret", "secrets");
+    let lost = format!("{name}-superuser");
+    secrets.delete(&lost, &DeleteParams::default()).await.expect("deletable");
+    // The pods of this bench have no kubelet behind them, so the command itself gets no further.
+    step(bench, name, patience, "a command may be run to let the superuser in", |d| {
+        let degraded = condition(d, "Degraded");
+        let message = degraded["message"].as_str().unwrap_or_default();
+        message.contains("recover-superuser") && !message.contains("is forbidden")
+    })
+    .await?;
     let databases = bench.databases();
     databases.delete(name, &DeleteParams::default()).await.expect("deletable");
     step(bench, name, patience, "it is gone", Value::is_null).await?;

@@ -41,10 +41,19 @@ fn pg_10_no_password_leaves_its_secret() {
         bench.world.delete("Secret", "default", "test-db-credentials").expect("deleted");
         tokio::time::sleep(Duration::from_secs(60)).await;
         bench.settle(NAME).await;
+        // A superuser that is let in by a command, the first time in vain.
+        bench.world.disturb("default", "test-db-0", |c| c.locked.insert("postgres".to_owned()));
+        bench.world.delete("Secret", "default", "test-db-superuser").expect("deleted");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        bench.world.disturb("default", "test-db-0", |c| c.locked.clear());
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(login::superuser(&bench.world).await.is_ok());
         markers.extend(passwords(&bench));
         markers.extend([planted, second.trim(), "planted-Marker-2342"].map(str::to_owned));
         let encoded: Vec<String> = markers.iter().map(|m| login::encoded(m)).collect();
         markers.extend(encoded);
+        // Nor is a verifier told, which a command is given on its standard input.
+        markers.push("SCRAM-SHA-256$".to_owned());
         search(&bench, &operator.metrics.text(), &logs.text(), &markers);
     });
 }

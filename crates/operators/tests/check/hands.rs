@@ -3,7 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use operators::database::KIND;
-use phased::step::{Generate, Propagation, Request, Step, TextPiece};
+use phased::fact::Trouble;
+use phased::step::{ExecRequest, Generate, Propagation, Request, Step, TextPiece};
 use phased::{ObjectId, StepTrouble};
 use serde_json::{Value, json};
 
@@ -61,8 +62,12 @@ impl World {
             }
             Step::Act(action) => {
                 self.writes.push(format!("act {}", action.name));
-                let Request::Sql(request) = &action.request else { panic!("{action:?}") };
-                if let Err(trouble) = self.server.change(&self.stored.objects, request) {
+                let done = match &action.request {
+                    Request::Sql(request) => self.server.change(&self.stored.objects, request),
+                    Request::Exec(request) => self.exec(request),
+                    Request::ZooKeeper(_) => panic!("{action:?}"),
+                };
+                if let Err(trouble) = done {
                     let id = ObjectId::new(KIND, "default", "test-db");
                     let verb = action.name.to_owned();
                     return Err(Box::new(StepTrouble { id, verb, trouble }));
@@ -70,6 +75,18 @@ impl World {
             }
         }
         Ok(false)
+    }
+
+    /// A command in the primary's container: its pod is named by uid, and stays.
+    fn exec(&mut self, request: &ExecRequest) -> Result<(), Trouble> {
+        assert_eq!(request.pod, self.names().primary_pod());
+        let pod = &self.objects[&request.pod];
+        assert_eq!(pod["metadata"]["uid"], request.uid.as_str());
+        assert!(pod["metadata"]["deletionTimestamp"].is_null(), "{pod}");
+        if let Some(trouble) = &self.exec_trouble {
+            return Err(trouble.clone());
+        }
+        self.server.exec(&self.stored.objects, request)
     }
 
     fn generate(&mut self, value: &Generate, object: &Value) -> (String, String) {

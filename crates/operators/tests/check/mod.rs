@@ -40,6 +40,8 @@ pub struct World {
     pub down: BTreeMap<Reach, Trouble>,
     /// Pods of a deleted set stay until the test removes them.
     pub pods_linger: bool,
+    /// What keeps commands from being run in pods.
+    pub exec_trouble: Option<Trouble>,
 }
 
 impl Deref for World {
@@ -124,6 +126,7 @@ impl World {
             server: Server { name, ..Server::default() },
             down: BTreeMap::new(),
             pods_linger: false,
+            exec_trouble: None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use operators::database::sql;
 use phased::ObjectId;
 use phased::fact::{Access, Fate, Password, SecretKey, SqlOutcome, SqlPiece, SqlRequest, Trouble};
+use phased::step::ExecRequest;
 use serde_json::Value;
 
 use super::decode;
@@ -41,6 +42,8 @@ pub struct Server {
     pub standbys: BTreeMap<u32, Standby>,
     /// Copies made so far.
     pub copies: usize,
+    /// Says that a command was done, and does nothing.
+    pub deaf: bool,
 }
 
 /// A standby that runs.
@@ -78,6 +81,7 @@ impl Default for Server {
             slots: BTreeMap::new(),
             standbys: BTreeMap::new(),
             copies: 0,
+            deaf: false,
         }
     }
 }
@@ -300,6 +304,39 @@ impl Server {
         }
         for statement in &request.statements {
             self.execute(objects, &statement.0);
+        }
+        Ok(())
+    }
+
+    /// The superuser's password is another one than the Secret's, and stays so.
+    pub fn refuse_superuser_for_good(&mut self) {
+        self.roles.insert("postgres".to_owned(), "the-old-one".to_owned());
+        self.deaf = true;
+    }
+
+    /// Carries out what psql is told over the local socket, which asks for no password.
+    pub fn exec(&mut self, objects: &Objects, request: &ExecRequest) -> Result<(), Trouble> {
+        let trouble = |code: u32, words: &str| Trouble {
+            fate: Fate::WorldMayHeal,
+            reason: format!("ExitCode {code}"),
+            message: format!("psql ended with {code}: {words}"),
+        };
+        if !self.up {
+            return Err(trouble(2, "no such socket"));
+        }
+        let verifiers = request.input.iter().flat_map(|line| &line.0);
+        let key = verifiers.filter_map(|piece| match piece {
+            SqlPiece::Verifier(key) => Some(key.clone()),
+            SqlPiece::Text(_) => None,
+        });
+        let key = key.last().expect("a password is set");
+        let identity = self.identity.clone().unwrap_or_default();
+        if request.input != sql::let_superuser_in(&self.identifier, &identity, key.clone()) {
+            return Err(trouble(3, "another server"));
+        }
+        let password = Self::password(objects, &key).expect("the Secret exists");
+        if !self.deaf {
+            self.roles.insert("postgres".to_owned(), password);
         }
         Ok(())
     }

@@ -81,6 +81,8 @@ impl Stage {
         if real.is_some() {
             // The simulated scheduler places pods and lets claims be bound; the only node is ours.
             world.model(|model| model.kubelet = Switch::External);
+            // Commands run in the models' containers, of which there are none then.
+            world.cluster.with(|core| core.exec = None);
             world
                 .delete("Node", "", "node-1")
                 .map_err(|refusal| anyhow::anyhow!("the model's node stays: {refusal:?}"))?;

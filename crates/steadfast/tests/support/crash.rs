@@ -57,6 +57,8 @@ pub(crate) enum Proof {
     RowsAfterReturn,
     /// So many servers of the ZookeeperCluster hold the nodes that were written before.
     Nodes(u32),
+    /// It finds them, and the superuser logs in with its Secret's password.
+    Superuser,
 }
 
 /// What goes wrong in one run.
@@ -202,6 +204,10 @@ impl Story {
                 Proof::Login => login::application(&bench.world).await.is_ok(),
                 Proof::Rows => login::rows(&bench.world).await.as_deref() == Ok(login::ROWS),
                 Proof::Nodes(count) => ensemble::holds_nodes(bench, count),
+                Proof::Superuser => {
+                    login::superuser(&bench.world).await.is_ok()
+                        && login::rows(&bench.world).await.as_deref() == Ok(login::ROWS)
+                }
             }
     }
 
