@@ -12,7 +12,7 @@ use sim::builtin::pods::images::ImageRule;
 use sim::external::Dialogue;
 use sim::faults::{Effect, Match, Often, Rule};
 use sim::{DeleteOptions, Propagation};
-use support::{Bench, LONG, NAME, OPERATOR, TEST_DB, login, rules, simulate, text};
+use support::{Bench, FOREIGN_SET, LONG, NAME, OPERATOR, TEST_DB, login, rules, simulate, text};
 
 /// Within this a deletion ends when nothing outside holds it.
 const BOUND: Duration = Duration::from_secs(60);
@@ -28,22 +28,6 @@ async fn gone(bench: &Bench, longest: Duration, what: &str) {
     let gone = bench.until(longest, |_| bench.database(NAME).is_none());
     assert!(gone.await, "{what}: still there: {:#}", bench.database(NAME).unwrap_or_default());
 }
-
-const FOREIGN_SET: &str = "
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: test-db, namespace: default}
-spec:
-  serviceName: test-db
-  replicas: 1
-  selector: {matchLabels: {app: theirs}}
-  template:
-    metadata: {labels: {app: theirs}}
-    spec: {containers: [{name: main, image: 'nginx:1', volumeMounts: [{name: data, mountPath: /data}]}]}
-  volumeClaimTemplates:
-  - metadata: {name: data}
-    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
-";
 
 #[test]
 fn pg_01_the_loser_of_a_name_clash_removes_nothing_of_the_winners() {

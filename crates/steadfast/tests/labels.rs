@@ -8,7 +8,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Bench, NAME, TEST_DB, login, replicas, rules, simulate, text};
+use support::{Bench, FOREIGN_SET, NAME, TEST_DB, login, replicas, rules, simulate, text};
 
 const SOON: Duration = Duration::from_secs(60);
 const KEYS: [&str; 4] = [
@@ -158,23 +158,6 @@ fn a_strangers_pod_in_the_way_is_told_and_its_removal_heals() {
     });
 }
 
-/// What another's StatefulSet of the same name left behind, its pod and claim named as ours are.
-const LEFT_BY_OTHERS: &str = "
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: test-db, namespace: default}
-spec:
-  serviceName: test-db
-  replicas: 1
-  selector: {matchLabels: {app: theirs}}
-  template:
-    metadata: {labels: {app: theirs}}
-    spec: {containers: [{name: main, image: 'nginx:1', volumeMounts: [{name: data, mountPath: /data}]}]}
-  volumeClaimTemplates:
-  - metadata: {name: data}
-    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
-";
-
 /// Name, revision and claim of a pod tell nothing of whose it is: neither labelled nor deleted, ready
 /// or not, while the Database stands and when it goes.
 #[test]
@@ -182,7 +165,7 @@ fn a_pod_that_anothers_set_left_behind_is_never_touched() {
     for ready in [true, false] {
         simulate(move || async move {
             let bench = Bench::new(135);
-            bench.apply(LEFT_BY_OTHERS);
+            bench.apply(FOREIGN_SET);
             let up = bench.until(SOON, |_| is_ready_pod(&bench));
             assert!(up.await);
             let orphan = sim::DeleteOptions {

@@ -19,6 +19,7 @@ pub(crate) mod kubectl;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod portrait;
+pub(crate) mod replay;
 pub(crate) mod replicas;
 pub(crate) mod rules;
 pub(crate) mod session;
@@ -44,6 +45,22 @@ use tap::{Tap, TappingDialer};
 
 /// The exercise's manifest.
 pub(crate) const TEST_DB: &str = include_str!("../../../../examples/test-db.yaml");
+/// A StatefulSet of somebody else that has the name of ours, and names its pod and claim as ours are.
+pub(crate) const FOREIGN_SET: &str = "
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: test-db, namespace: default}
+spec:
+  serviceName: test-db
+  replicas: 1
+  selector: {matchLabels: {app: theirs}}
+  template:
+    metadata: {labels: {app: theirs}}
+    spec: {containers: [{name: main, image: 'nginx:1', volumeMounts: [{name: data, mountPath: /data}]}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+";
 /// The Database's name in it.
 pub(crate) const NAME: &str = "test-db";
 /// Longer than any bring-up, repair or rollout takes when nothing stands in its way.

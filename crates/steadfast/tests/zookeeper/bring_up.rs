@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::ensemble::{self, ZK, ZOOKEEPER, install, manifest};
 use crate::support::history::History;
-use crate::support::{Bench, determinism, rules, simulate};
+use crate::support::{Bench, replay, rules, simulate};
 
 const PHASES: [&str; 5] = ["Pending", "Provisioning", "Deploying", "Forming", "Ready"];
 const HOUR: Duration = Duration::from_secs(3600);
@@ -73,13 +73,5 @@ async fn trace_of(seed: u64) -> (String, u64) {
 /// The model of ZooKeeper draws on nothing but the seed either.
 #[test]
 fn the_same_seed_gives_the_same_trace_byte_for_byte() {
-    let first = determinism::run(7, || trace_of(7));
-    let second = determinism::run(7, || trace_of(7));
-    let lines = first.0.lines().zip(second.0.lines());
-    let different = lines.enumerate().find(|(_, (one, other))| one != other);
-    assert!(different.is_none(), "first difference: {different:?}");
-    assert_eq!(first.0.len(), second.0.len());
-    assert_eq!(first.1, second.1, "the stores differ");
-    let other = determinism::run(8, || trace_of(8));
-    assert_ne!(first.0, other.0, "another seed is another history");
+    replay::byte_for_byte(trace_of);
 }
