@@ -53,6 +53,15 @@ fn watched(kind: KindRef, verbs: &[&'static str], why: &'static str) -> Permissi
     permission(kind, &[&READ, verbs].concat(), why)
 }
 
+/// What every controller needs of its own kind.
+fn own(kind: KindRef) -> Vec<Permission> {
+    vec![
+        watched(kind, &["patch"], "the resource and its finalizer"),
+        below(kind, "status", &["patch"], "the status"),
+        below(kind, "finalizers", &["update"], "owner references that hold a deletion back"),
+    ]
+}
+
 fn below(kind: KindRef, suffix: &str, verbs: &[&'static str], why: &'static str) -> Permission {
     Permission {
         group: kind.group,
@@ -76,10 +85,7 @@ fn database() -> Row {
         watches: DatabaseController::watches(),
         subject: Of::<DatabaseController>::SUBJECT,
         definition: Database::crd,
-        permissions: vec![
-            watched(kind, &["patch"], "the resource and its finalizer"),
-            below(kind, "status", &["patch"], "the status"),
-            below(kind, "finalizers", &["update"], "owner references that hold a deletion back"),
+        permissions: [own(kind), vec![
             watched(
                 kinds::stateful_set_kind(),
                 &["create", "patch", "delete"],
@@ -118,7 +124,7 @@ fn database() -> Row {
                 "whether the named class exists, and whether it expands",
             ),
             causes_in_events(),
-        ],
+        ]].concat(),
     }
 }
 
@@ -131,35 +137,40 @@ fn zookeeper() -> Row {
         watches: ZookeeperController::watches(),
         subject: Of::<ZookeeperController>::SUBJECT,
         definition: zookeeper::definition::definition,
-        permissions: vec![
-            watched(kind, &["patch"], "the resource and its finalizer"),
-            below(kind, "status", &["patch"], "the status"),
-            below(kind, "finalizers", &["update"], "owner references that hold a deletion back"),
-            watched(
-                kinds::stateful_set_kind(),
-                &["create", "patch", "delete"],
-                "the servers; deleted before their volumes by reclaimPolicy Delete",
-            ),
-            watched(kinds::service_kind(), &["create", "patch"], "the Services"),
-            watched(kinds::budget_kind(), &["create", "patch"], "how many pods a drain may take"),
-            watched(kinds::config_map_kind(), &["create", "patch"], "configuration files"),
-            watched(
-                kinds::service_account_kind(),
-                &["create", "patch"],
-                "the account that the pods run under, with its Secrets for pulling images",
-            ),
-            watched(
-                kinds::claim_kind(),
-                &["delete"],
-                "causes; deleted only by reclaimPolicy Delete, with the cluster",
-            ),
-            watched(
-                kinds::pod_kind(),
-                &["delete"],
-                "causes and readiness; deleted when it blocks a rollout",
-            ),
-            causes_in_events(),
-        ],
+        permissions: [
+            own(kind),
+            vec![
+                watched(
+                    kinds::stateful_set_kind(),
+                    &["create", "patch", "delete"],
+                    "the servers; deleted before their volumes by reclaimPolicy Delete",
+                ),
+                watched(kinds::service_kind(), &["create", "patch"], "the Services"),
+                watched(
+                    kinds::budget_kind(),
+                    &["create", "patch"],
+                    "how many pods a drain may take",
+                ),
+                watched(kinds::config_map_kind(), &["create", "patch"], "configuration files"),
+                watched(
+                    kinds::service_account_kind(),
+                    &["create", "patch"],
+                    "the account that the pods run under, with its Secrets for pulling images",
+                ),
+                watched(
+                    kinds::claim_kind(),
+                    &["delete"],
+                    "causes; deleted only by reclaimPolicy Delete, with the cluster",
+                ),
+                watched(
+                    kinds::pod_kind(),
+                    &["delete"],
+                    "causes and readiness; deleted when it blocks a rollout",
+                ),
+                causes_in_events(),
+            ],
+        ]
+        .concat(),
     }
 }
 

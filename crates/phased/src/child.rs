@@ -78,6 +78,17 @@ pub struct Drift {
     pub manager: String,
 }
 
+impl Drift {
+    /// Who changed the field at `path`, which `us` declares.
+    pub fn of(live: &Live, path: &Path, us: &str) -> Self {
+        let manager = ownership::holder(live, path, us);
+        Self {
+            field: path.spelled(&live.value),
+            manager: manager.unwrap_or_else(|| "unknown".to_owned()),
+        }
+    }
+}
+
 impl Desired {
     /// The intent with its own digest in the annotation.
     pub fn sealed(&self) -> Value {
@@ -122,13 +133,10 @@ impl Desired {
         let is_sent = live.annotation(INTENT_ANNOTATION) == Some(&digest);
         let not_kept = |path: &Path| is_sent && is_held_by(live, path, &owner.manager);
         let field = compare::difference_but(&self.sealed_with(&digest), &live.value, &not_kept)?;
-        let field_text = field.spelled(&live.value);
         match live.annotation(INTENT_ANNOTATION) {
             Some(_) if is_sent => {
-                let manager = ownership::holder(live, &field, &owner.manager)
-                    .unwrap_or_else(|| "unknown".to_owned());
-                let why = format!("{field_text} differs, set by {manager}");
-                Some((why, Some(Drift { field: field_text, manager })))
+                let drift = Drift::of(live, &field, &owner.manager);
+                Some((format!("{} differs, set by {}", drift.field, drift.manager), Some(drift)))
             }
             Some(_) => Some((self.change_of_mind(live), None)),
             None => Some(("what was last applied is not recorded".to_owned(), None)),

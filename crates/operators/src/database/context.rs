@@ -16,7 +16,6 @@ use super::valid::{self, Refusal};
 use super::verify::{self, Heard, Inspection, Target};
 use super::{causes, config, deploying, labels, servers, services, verifying};
 use crate::parts::causes::Cause;
-use crate::parts::hidden;
 use crate::parts::members::Members;
 use crate::parts::memory;
 pub use crate::parts::scene::{Scene, Sight};
@@ -32,6 +31,8 @@ pub struct Context {
     pub names: Names,
     /// The stored status, read leniently.
     pub status: DatabaseStatus,
+    /// The objects with the records, where they are there and ours.
+    pub records: Records,
     /// Why the spec cannot be carried out; nothing is rendered then.
     pub refusals: Vec<Refusal>,
     /// What is refused while the rest of the spec is in force.
@@ -75,11 +76,12 @@ impl Context {
             observed: observed.clone(),
             names,
             status,
+            records: Records::default(),
             refusals: Vec::new(),
             held: Vec::new(),
             blueprint: None,
         };
-        let records = context.records();
+        let records = context.find_records();
         // The ConfigMap's record goes before the status, which anybody may edit and which is
         // rebuilt from it (fault catalogue G-57); a record that somebody took over goes last.
         let known = context.status.system_identifier.take();
@@ -88,14 +90,14 @@ impl Context {
             .or(known)
             .or_else(|| records.found(config::IDENTIFIER_KEY));
         context.interpret(&records);
+        context.records = records;
         context
     }
 
-    /// The objects with the records, where they are there and ours.
-    pub fn records(&self) -> Records {
+    fn find_records(&self) -> Records {
         let owner = self.owner();
         let ours = |id| self.seen(&id).filter(|live| child::foreign(live, &owner).is_none());
-        let claim = hidden::known(self, &self.names.data_claim()).cloned();
+        let claim = self.seen(&self.names.data_claim());
         Records {
             set: ours(self.names.stateful_set()),
             config: ours(self.names.config_map()),

@@ -113,8 +113,7 @@ fn await_pod(tending: &mut Tending<'_>) {
     let id = tending.context.names.primary_pod();
     let message = match tending.context.sight(&id) {
         Sight::Unasked(question) => {
-            tending.judgement.asks.push(question);
-            tending.judge(Verdict::Asking);
+            tending.ask(question);
             return;
         }
         Sight::Seen(live) if live.read::<Pod>().is_ok_and(|p| is_ready(&p)) => {

@@ -81,10 +81,7 @@ pub fn judge(tending: &mut Tending<'_>) {
         match class_of(context, claim) {
             Class::Expands => {}
             Class::Unasked(question) => {
-                if !tending.judgement.asks.contains(&question) {
-                    tending.judgement.asks.push(question);
-                }
-                tending.judge(Verdict::Asking);
+                tending.ask(question);
             }
             Class::Refuses(why) => {
                 let message = format!(
@@ -124,10 +121,7 @@ pub fn tend_claims(tending: &mut Tending<'_>, blueprint: &Blueprint) {
                 Class::Expands => true,
                 Class::Refuses(_) | Class::Unread(_) => false,
                 Class::Unasked(question) => {
-                    if !tending.judgement.asks.contains(&question) {
-                        tending.judgement.asks.push(question);
-                    }
-                    tending.judge(Verdict::Asking);
+                    tending.ask(question);
                     false
                 }
             };
@@ -193,8 +187,7 @@ pub fn drop_claims(tending: &mut Tending<'_>, blueprint: &Blueprint) {
         match context.sight(&context.names.pod(ordinal)) {
             Sight::Absent => {}
             Sight::Unasked(question) => {
-                tending.judgement.asks.push(question);
-                tending.judge(Verdict::Asking);
+                tending.ask(question);
                 continue;
             }
             Sight::Seen(_) | Sight::Unread(_) => continue,

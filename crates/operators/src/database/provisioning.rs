@@ -62,8 +62,7 @@ pub fn accept(context: &Context) -> Judgement {
         && let Some(question) = superuser_question(context)
         && !context.observed.facts.contains_key(&question)
     {
-        tending.judgement.asks.push(question);
-        tending.judge(Verdict::Asking);
+        tending.ask(question);
     }
     tending.judgement
 }
@@ -108,11 +107,7 @@ pub fn provision(context: &Context) -> Judgement {
 /// Whether the data of a former Database refuse this one, which has nothing of its own yet: then it makes
 /// and marks nothing, so that its deletion takes nothing that those data need (fault catalogue R4).
 fn is_kept_out(context: &Context) -> bool {
-    let records = context.records();
-    !context.held.is_empty()
-        && !context.has_served()
-        && records.set.is_none()
-        && records.config.is_none()
+    !context.held.is_empty() && !context.has_served() && !context.records.has_begun()
 }
 
 /// The question whether the superuser may log in, when a password hangs on it: the application's
@@ -146,8 +141,7 @@ fn ask_superuser(tending: &mut Tending<'_>) -> Withheld {
     if !matches!(context.sight(&context.names.credentials_secret()), Sight::Absent) {
         return Withheld::No;
     }
-    tending.judgement.asks.push(question);
-    tending.judge(Verdict::Asking);
+    tending.ask(question);
     Withheld::Asking
 }
 
@@ -221,8 +215,7 @@ fn await_dependencies(tending: &mut Tending<'_>, blueprint: &Blueprint) {
         let question = Question::Reach(reach.clone());
         match context.observed.facts.get(&question) {
             None => {
-                tending.judgement.asks.push(question);
-                tending.judge(Verdict::Asking);
+                tending.ask(question);
             }
             Some(answer) => await_answer(tending, dependency, answer),
         }
@@ -318,8 +311,7 @@ fn await_storage_class(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     let question = Question::Object(id);
     match context.observed.facts.get(&question) {
         None => {
-            tending.judgement.asks.push(question);
-            tending.judge(Verdict::Asking);
+            tending.ask(question);
         }
         Some(Ok(Reply::Object(None))) => {
             let message = format!(
@@ -341,12 +333,11 @@ fn provide_servers(tending: &mut Tending<'_>, blueprint: &Blueprint) {
     if let Some(live) = context.seen(&desired.id)
         && live.deletion_time().is_none()
         && phased::child::foreign(&live, &blueprint.owner()).is_none()
-        && outgrown(&Recorded::read(&context.records()), blueprint, context)
+        && outgrown(&Recorded::read(&context.records), blueprint, context)
     {
         // The watch may be late: that there is no volume is read before anything rests on it.
         if let Sight::Unasked(question) = context.sight(&context.names.data_claim()) {
-            tending.judgement.asks.push(question);
-            tending.judge(Verdict::Asking);
+            tending.ask(question);
             return;
         }
         tending.judgement.steps.push(Step::Delete(Delete {

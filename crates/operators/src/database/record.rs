@@ -8,15 +8,10 @@
 //! 2, "Children"; issue 2). Must not decide what a record forbids; [`super::held`] does.
 
 use phased::compare::Path;
-use phased::ladder::{Finding, Verdict};
 use phased::{Live, ownership};
 
 use super::context::{Context, Sight, Tending};
-use super::reason;
 use crate::parts::scene::Scene;
-
-/// How often what cannot be read is tried again, in seconds.
-const LOOK_AGAIN_SECONDS: i64 = 5;
 
 /// Annotation and key of one value.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +50,11 @@ struct Copy {
 }
 
 impl Records {
+    /// Whether this very Database wrote something down.
+    pub fn has_begun(&self) -> bool {
+        self.set.is_some() || self.config.is_some()
+    }
+
     /// The value written at `place`: a copy that nobody took over, or else any, for a restored
     /// backup is held by whoever restored it.
     pub fn read(&self, place: Place) -> Option<String> {
@@ -97,8 +97,7 @@ fn copy(live: &Live, parents: &[&str], key: &str) -> Option<Copy> {
 /// may have left is read: what its data were made with must not be lost to a watch that is late.
 /// Answers what of it is not known yet.
 pub fn unknown(context: &Context) -> Option<Sight> {
-    let known = context.records();
-    if known.set.is_some() || known.config.is_some() {
+    if context.records.has_begun() {
         return None;
     }
     match context.sight(&context.names.data_claim()) {
@@ -111,13 +110,11 @@ pub fn unknown(context: &Context) -> Option<Sight> {
 pub fn await_known(tending: &mut Tending<'_>) {
     match unknown(tending.context) {
         Some(Sight::Unasked(question)) => {
-            tending.judgement.asks.push(question);
-            tending.judge(Verdict::Asking);
+            tending.ask(question);
         }
         Some(Sight::Unread(trouble)) => {
             let id = tending.context.names.data_claim();
-            let finding = Finding::new(&reason::READ_FAILED, format!("{id}: {}", trouble.message));
-            tending.wait(finding, "Readable", LOOK_AGAIN_SECONDS);
+            tending.unread(&id, &trouble);
         }
         Some(Sight::Seen(_) | Sight::Absent) | None => {}
     }

@@ -9,26 +9,15 @@ use std::collections::BTreeMap;
 
 use phased::child::{Drift, foreign};
 use phased::compare::Path;
-use phased::fact::{Question, Reply};
-use phased::ladder::Verdict;
 use phased::step::{Apply, Expect};
-use phased::{Live, ObjectId, Step, ownership};
+use phased::{Live, Step, ownership};
 use serde_json::json;
 
 use super::causes::Cause;
 use super::members::{Members, REVISION_LABEL};
 use super::reason;
-use super::scene::{Scene, Sight};
+use super::scene::Sight;
 use super::tending::Tending;
-
-/// An object as the watch shows it or a live read found it.
-pub(crate) fn known<'a, S: Scene + ?Sized>(scene: &'a S, id: &ObjectId) -> Option<&'a Live> {
-    let observed = scene.observed();
-    observed.object(id).or_else(|| match observed.facts.get(&Question::Object(id.clone())) {
-        Some(Ok(Reply::Object(live))) => live.as_ref(),
-        _ => None,
-    })
-}
 
 /// Asks for the pods and claims of the first `count` ordinals that the watch does not show: they may
 /// be there all the same, under other labels.
@@ -36,8 +25,7 @@ pub(crate) fn ask<S: Members>(tending: &mut Tending<'_, S>, count: u32) {
     let context = tending.context;
     for id in (0..count).flat_map(|n| [context.pod_id(n), context.claim_id(n)]) {
         if let Sight::Unasked(question) = context.sight(&id) {
-            tending.judgement.asks.push(question);
-            tending.judge(Verdict::Asking);
+            tending.ask(question);
         }
     }
 }
@@ -56,11 +44,15 @@ pub(crate) fn is_released<S: Members>(context: &S, ordinal: u32, pod: &Live) -> 
     pod.controller_owner().is_none() && pod.label(REVISION_LABEL).is_some() && mounts && marked
 }
 
+/// The StatefulSet, if it is ours.
+fn own_set<S: Members>(context: &S) -> Option<&Live> {
+    let set = context.known(&context.set_id())?;
+    foreign(set, &context.owner()).is_none().then_some(set)
+}
+
 /// Whether the pod is our set's, or was and was let go. Anybody else's is never touched.
 pub(crate) fn is_ours<S: Members>(context: &S, ordinal: u32, pod: &Live) -> bool {
-    let set = context.seen(&context.set_id());
-    let set = set.filter(|set| foreign(set, &context.owner()).is_none());
-    match (pod.controller_owner(), set) {
+    match (pod.controller_owner(), own_set(context)) {
         (Some(owner), Some(set)) => owner.uid == set.uid(),
         (Some(_), None) => false,
         (None, _) => is_released(context, ordinal, pod),
@@ -74,17 +66,14 @@ pub(crate) fn restore_labels<S: Members>(
     wanted: impl Fn(u32) -> BTreeMap<String, String>,
 ) {
     let context = tending.context;
-    let Some(set) = context.seen(&context.set_id()) else { return };
-    if foreign(&set, &context.owner()).is_some() {
-        return;
-    }
+    let Some(set) = own_set(context) else { return };
     for (ordinal, pod) in context.pods() {
         if pod.deletion_time().is_some() || !is_ours(context, ordinal, pod) {
             continue;
         }
         let labels = wanted(ordinal);
         if let Some((key, value)) = differing::<S>(pod, &labels) {
-            let why = match drift(context, &set, pod, key) {
+            let why = match drift::<S>(set, pod, key) {
                 Some(drift) => {
                     let why = format!("{} differs, set by {}", drift.field, drift.manager);
                     tending.reverted(&context.pod_id(ordinal), &drift);
@@ -114,19 +103,14 @@ fn path_of(label: &str) -> Path {
 
 /// Who changed a label. One that is absent was taken away only if it was ever there: from the
 /// template, or by an earlier write of ours.
-fn drift<S: Members>(context: &S, set: &Live, pod: &Live, key: &str) -> Option<Drift> {
-    let path = path_of(key);
+fn drift<S: Members>(set: &Live, pod: &Live, key: &str) -> Option<Drift> {
     let template = &set.value["spec"]["template"]["metadata"]["labels"];
     let mut managers = pod.metadata.managed_fields.iter().flatten();
     let written = managers.any(|entry| entry.manager.as_deref() == Some(S::MANAGER));
     if pod.label(key).is_none() && template.get(key).is_none() && !written {
         return None;
     }
-    let manager = ownership::holder(pod, &path, &context.owner().manager);
-    Some(Drift {
-        field: path.spelled(&pod.value),
-        manager: manager.unwrap_or_else(|| "unknown".to_owned()),
-    })
+    Some(Drift::of(pod, &path_of(key), S::MANAGER))
 }
 
 fn label<S: Members>(
@@ -153,7 +137,7 @@ fn label<S: Members>(
 /// Why a pod that has an ordinal's name is of no use to the set: it is not the set's. Whether the
 /// server in it runs does not matter, since the set does not count it and cannot make its own.
 pub(crate) fn stranger<S: Members>(context: &S, ordinal: u32) -> Option<Cause> {
-    let set = context.seen(&context.set_id())?;
+    let set = context.known(&context.set_id())?;
     let pod = context.pod(ordinal).filter(|pod| pod.deletion_time().is_none())?;
     let name = context.pod_id(ordinal).name;
     let needed = "has the name that the StatefulSet needs for its own; remove it";

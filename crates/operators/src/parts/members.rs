@@ -12,7 +12,6 @@ use phased::fact::{Question, Reply};
 use phased::{KindRef, Live, ObjectId};
 
 use super::causes::{self, Cause};
-use super::hidden;
 use super::kinds::{claim_kind, pod_kind, stateful_set_kind};
 use super::scene::Scene;
 
@@ -121,12 +120,12 @@ pub(crate) trait Members: Scene {
 
     /// The pod of an ordinal, as the watch shows it or a live read found it.
     fn pod(&self, ordinal: u32) -> Option<&Live> {
-        hidden::known(self, &self.pod_id(ordinal))
+        self.known(&self.pod_id(ordinal))
     }
 
     /// The claim of an ordinal, as the watch shows it or a live read found it.
     fn claim(&self, ordinal: u32) -> Option<&Live> {
-        hidden::known(self, &self.claim_id(ordinal))
+        self.known(&self.claim_id(ordinal))
     }
 
     /// Whether a claim carries this very resource's mark, which only its own set and its controller

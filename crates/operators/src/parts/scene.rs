@@ -76,11 +76,17 @@ pub trait Scene {
     }
 
     /// An object as the watch shows it or a live read found it.
+    fn known(&self, id: &ObjectId) -> Option<&Live> {
+        let observed = self.observed();
+        observed.object(id).or_else(|| match observed.facts.get(&Question::Object(id.clone())) {
+            Some(Ok(Reply::Object(live))) => live.as_ref(),
+            _ => None,
+        })
+    }
+
+    /// The same, to be kept.
     fn seen(&self, id: &ObjectId) -> Option<Live> {
-        match self.sight(id) {
-            Sight::Seen(live) => Some(*live),
-            Sight::Absent | Sight::Unasked(_) | Sight::Unread(_) => None,
-        }
+        self.known(id).cloned()
     }
 
     /// Whether the controller of an object is an earlier incarnation of the resource.

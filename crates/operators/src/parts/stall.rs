@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use phased::Live;
 use phased::fact::{Answer, Question, Reply, SeenEvent};
 
-use phased::ladder::{Finding, Verdict};
+use phased::ladder::Finding;
 
 use super::causes::{self, Cause};
 use super::hidden;
@@ -95,8 +95,7 @@ pub(crate) fn find<S: Members>(tending: &mut Tending<'_, S>, down: &[u32]) -> Op
     let answer = context.observed().facts.get(&question);
     match answer {
         None => {
-            tending.judgement.asks.push(question);
-            tending.judge(Verdict::Asking);
+            tending.ask(question);
             return None;
         }
         Some(Err(trouble)) => {

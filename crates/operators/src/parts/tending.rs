@@ -3,7 +3,7 @@
 //! Collects the judgement of one rung. Must not know which children there are.
 
 use phased::child::{Desired, Drift, INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Standing};
-use phased::fact::{Fate, Trouble};
+use phased::fact::{Fate, Question, Trouble};
 use phased::ladder::{Finding, Judgement, Verdict};
 use phased::pause::BECAUSE_PAUSED;
 use phased::plan::{EventNote, Note};
@@ -59,6 +59,14 @@ impl<'a, S: Scene> Tending<'a, S> {
         self.wake_after(seconds);
     }
 
+    /// Asks, and judges nothing before it is answered.
+    pub fn ask(&mut self, question: Question) {
+        if !self.judgement.asks.contains(&question) {
+            self.judgement.asks.push(question);
+        }
+        self.judge(Verdict::Asking);
+    }
+
     /// Whether later children may build on what was found.
     pub fn may_go_on(&self) -> bool {
         matches!(self.judgement.verdict, Verdict::Done | Verdict::Working(_) | Verdict::Asking)
@@ -68,8 +76,7 @@ impl<'a, S: Scene> Tending<'a, S> {
     pub fn child(&mut self, desired: &Desired) -> Tended {
         let live = match self.context.sight(&desired.id) {
             Sight::Unasked(question) => {
-                self.judgement.asks.push(question);
-                self.judge(Verdict::Asking);
+                self.ask(question);
                 // A rung that merely tends gets no answers. Of a resource that has served, its step
                 // is safe all the same: the first write to a name follows a live read.
                 return if self.context.has_served() {
@@ -190,7 +197,8 @@ impl<'a, S: Scene> Tending<'a, S> {
         self.wake_after(seconds);
     }
 
-    fn unread(&mut self, id: &ObjectId, trouble: &Trouble) {
+    /// Waits until an object can be read: a failed read is no absence.
+    pub fn unread(&mut self, id: &ObjectId, trouble: &Trouble) {
         let finding = Finding::new(&reason::READ_FAILED, format!("{id}: {}", trouble.message));
         self.wait(finding, "Readable", LOOK_AGAIN_SECONDS);
     }
